@@ -174,3 +174,39 @@ def test_repair_keeps_the_types_on_record(tmp_path: Path) -> None:
     assert bushel.repair(path, tmp_path / "out.rec", to="recordio").samples == 2
     found = [each["n"] for each in bushel.open(tmp_path / "out.rec")]
     assert [(number, type(number)) for number in found] == [(1, int), (3, int)]
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "is_table"),
+    [
+        ("x,y\n1,a\n", "2,b\n3,c\n", False),
+        ("1.jpg,0\n2.jpg,1\n", "3.jpg,0\n4.jpg,1\n", False),  # a number in common means nothing
+        ("x,y\n1,a\n", "y,z\n2,3\n", True),
+        ("x,y\n1,a\n", "x\n2\n", True),
+        ("0,1\n1,2\n", "0,1,2\n3,4,5\n", True),
+        ("", "x\n1\n", True),
+    ],
+)
+def test_a_file_without_a_header_is_not_taken_for_one_of_other_columns(
+    one: str, two: str, is_table: bool, tmp_path: Path
+) -> None:
+    written(tmp_path / "a.csv", one)
+    written(tmp_path / "b.csv", two)
+    if is_table:
+        assert len(bushel.open(tmp_path)) == one.count("\n") + two.count("\n") - 2 + (not one)
+        return
+    with pytest.raises(FormatError, match=r"b\.csv: its first line \(.*\) has no name of .*a\.csv .* spec="):
+        bushel.open(tmp_path)
+    assert len(bushel.open(tmp_path, spec={"x": "utf8", "y": "utf8"})) >= 3
+
+
+@pytest.mark.parametrize("text", ["5.1,3.5,setosa\n4,3,setosa\n", "7,3\n1,2\n"])
+def test_a_first_line_of_numbers_is_said_to_be_read_as_names(
+    text: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bushel.open(written(tmp_path / "x.csv", text))
+    assert "is read as the names of the columns" in caplog.text
+    caplog.clear()
+    bushel.open(written(tmp_path / "y.csv", "0,1\n4,3\n"))
+    bushel.open(written(tmp_path / "z.csv", "country,1999,2000\nX,3,4\n"))
+    assert not caplog.text

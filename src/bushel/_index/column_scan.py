@@ -8,6 +8,7 @@ damaged or of another kind, are missing from the column; reading it will report 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -350,7 +351,7 @@ def lengths_of_texts(text: U8, offsets: I64) -> I64:
         begins[ends[:-1][ends[:-1] < len(content)]].all()
     )
     if not whole:
-        pairs = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+        pairs = pairwise(ends.tolist())
         return np.array([characters_of(content[a:b].data) for a, b in pairs], np.int64)
     before = offsets_of(begins)
     return before[ends[1:]] - before[ends[:-1]]

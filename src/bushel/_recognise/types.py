@@ -111,8 +111,7 @@ def _check_values(stored: Stored, declared: Field, codec: str) -> None:
         except CodecError as error:
             shown = bytes(value[:_SHOWN]).decode(errors="replace")
             more = "…" * (len(value) > _SHOWN)
-            reason = f"{stored.words(place)} is {shown}{more}"
-            raise _refused(stored, declared, reason) from error
+            raise _refused(stored, declared, f"{stored.words(place)} is {shown}{more}") from error
 
 
 def _unclear_arrays(values: Iterable[_Placed], codec: str) -> Iterator[_Placed]:

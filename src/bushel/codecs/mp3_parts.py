@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -77,7 +78,7 @@ class _Form(NamedTuple):
     def begins_whole(self, data: bytes) -> bool:
         """Return whether the first frames need no bytes before them. In a part of a stream they do."""
         available, (offsets, _) = 0, mp3_frames(data, 0, 1, 1)
-        for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        for begin, end in pairwise(offsets.tolist()):
             side = begin + (4 if data[begin + 1] & 1 else _HEAD)
             if int.from_bytes(data[side : side + 2]) >> 16 - self.bits > available:
                 return False
@@ -90,7 +91,7 @@ class _Form(NamedTuple):
         Decoders report errors of frames that lack bytes, and leave such frames out.
         """
         frames, (offsets, _), available = bytearray(data), mp3_frames(data, 0, 1, 1), 0
-        for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        for begin, end in pairwise(offsets.tolist()):
             if available >= self.reservoir:
                 break
             side = begin + 4

@@ -106,12 +106,17 @@ def _chunk_at(reader: Reader, position: int) -> tuple[_Chunk, int]:
     try:
         _, length, _, kind, expanded = _CHUNK.unpack(reader.read(position, _CHUNK.size))
     except ValueError as error:
-        message = f"expected the header of a chunk: {error}"
-        raise FormatError(message, reader.file.path, place_of(position), HINT) from error
+        raise FormatError(
+            f"expected the header of a chunk: {error}", reader.file.path, place_of(position), HINT
+        ) from error
     start, records = position + _CHUNK.size, kind >> 8
     if length > reader.size - start:
-        message = f"a chunk of {length} bytes goes beyond the end of the file"
-        raise FormatError(message, reader.file.path, place_of(position), HINT)
+        raise FormatError(
+            f"a chunk of {length} bytes goes beyond the end of the file",
+            reader.file.path,
+            place_of(position),
+            HINT,
+        )
     end = start + length
     # a chunk covers a byte of the file for each record, so that each has a place
     if records > length:
@@ -133,8 +138,9 @@ def chunks_of(reader: Reader) -> Iterator[Chunks]:
             try:
                 scanned = scan_riegeli(reader.file, position, footer, _TOGETHER)
             except ExtentError as error:
-                message = "the file shrank while it was read"
-                raise FormatError(message, reader.file.path, error.found) from error
+                raise FormatError(
+                    "the file shrank while it was read", reader.file.path, error.found
+                ) from error
             position = scanned.end
             if len(scanned.start):
                 yield Chunks(*(getattr(scanned, name) for name in Chunks._fields))
@@ -143,10 +149,11 @@ def chunks_of(reader: Reader) -> Iterator[Chunks]:
             if single := _one(reader, chunk):
                 yield single
     if position != footer:
-        message = (
-            f"its chunks end at {place_of(position)}, and its footer begins at {place_of(footer)}"
+        raise FormatError(
+            f"its chunks end at {place_of(position)}, and its footer begins at {place_of(footer)}",
+            reader.file.path,
+            hint=HINT,
         )
-        raise FormatError(message, reader.file.path, hint=HINT)
 
 
 def _one(reader: Reader, chunk: _Chunk) -> Chunks | None:
@@ -192,8 +199,12 @@ def _head(reader: Reader, chunk: _Chunk) -> tuple[int, int, int]:
 
 def damaged(reader: Reader, start: int, records: int, error: Exception) -> FormatError:
     """Return the error of a chunk that is damaged."""
-    message = f"the chunk of {records} records is damaged: {error}"
-    return FormatError(message, reader.file.path, place_of(start), HINT)
+    return FormatError(
+        f"the chunk of {records} records is damaged: {error}",
+        reader.file.path,
+        place_of(start),
+        HINT,
+    )
 
 
 def _footer(reader: Reader) -> int:
@@ -201,10 +212,11 @@ def _footer(reader: Reader) -> int:
     file = reader.file
     last = file.size - BLOCK
     if last < 0 or file.size % BLOCK:
-        message = (
-            f"an ArrayRecord file has blocks of {BLOCK} bytes, but this one has {file.size} bytes"
+        raise FormatError(
+            f"an ArrayRecord file has blocks of {BLOCK} bytes, but this one has {file.size} bytes",
+            file.path,
+            hint=HINT,
         )
-        raise FormatError(message, file.path, hint=HINT)
     try:
         chunk, _ = _chunk_at(reader, position_of(last))
         data = reader.read(chunk.start, min(chunk.length, READ_AHEAD))
@@ -212,8 +224,9 @@ def _footer(reader: Reader) -> int:
         offset, at = read_number(data, at + sizes + 1)
         magic, _ = read_number(data, at + 1)
     except ValueError as error:
-        message = f"the end does not say where the footer is: {error}"
-        raise FormatError(message, file.path, last, HINT) from error
+        raise FormatError(
+            f"the end does not say where the footer is: {error}", file.path, last, HINT
+        ) from error
     if magic != _MAGIC or offset > last:
         message = (
             f"expected the mark {_MAGIC:#x} at the end of an ArrayRecord file, found {magic:#x}"

@@ -318,6 +318,13 @@ class Container(ABC):
         """
         raise NotImplementedError
 
+    def check_names(self, names: Iterable[tuple[str, Sequence[str]]]) -> None:  # noqa: B027 - of most
+        """Check that the files of a dataset, with the names of their fields, may be one table.
+
+        Raises:
+            FormatError: The names of a file may be data.
+        """
+
     # What the files say beside their samples
 
     def rate(self, shard: Shard) -> float | None:
@@ -358,8 +365,7 @@ class Container(ABC):
             FormatError, SpecError: Nothing can be recovered, or `options.spec` does not fit the
                 files.
         """
-        message = f"samples of a damaged {self.name} cannot be recovered"
-        raise FormatError(message, shard.path(0))
+        raise FormatError(f"samples of a damaged {self.name} cannot be recovered", shard.path(0))
 
     def file_of_references(self, shard: Shard) -> str | None:
         """Return the name of the file by which the samples of a shard refer to their values; None if it has none."""

@@ -6,10 +6,12 @@ docs/format-csv.md has the rules.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from bushel._index.shard import Shard
+from bushel._runtime.messages import few, log_warning
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import csv_record
 from bushel.spec import Spec
@@ -35,6 +37,7 @@ _CORRECT = "correct the line: cells with the delimiter, quotes or line ends are 
 _CARRIAGE_RETURNS = (
     "if lines end so, `tr '\\r' '\\n'` converts the file; else put the cell in quotes"
 )
+_NUMBER = re.compile(r"[-+]?[0-9.]+")
 _TAB = (".tsv", *(f".tsv{end}" for end in COMPRESSED))
 
 
@@ -54,6 +57,21 @@ class _Csv(LineContainer):
             end = 0
         table.scan(scanner_of(columns, delimiter), file.start + end, head.count(b"\n", 0, end))
         return table
+
+    def check_names(self, names: Iterable[tuple[str, Sequence[str]]]) -> None:
+        """Raise FormatError for a file without a name of those before it, apart from numbers: it has no header."""
+        before = dict[str, str]()
+        for path, columns in names:
+            shared = before.keys() & columns
+            if len(shared) < min(len(before), len(columns)) and all(map(_NUMBER.fullmatch, shared)):
+                other = next(iter(before.values()))
+                raise FormatError(
+                    f"its first line ({few(columns)}) has no name of {other} ({few([*before])})",
+                    path,
+                    hint="if one of them is data, name the columns with spec=; open files of "
+                    "different tables one by one, and join them with bushel.concat",
+                )
+            before |= dict.fromkeys(columns, path)
 
 
 CONTAINER = _Csv()
@@ -123,6 +141,16 @@ def _columns(names: list[str], spec: Spec | None, file: LineFile) -> tuple[list[
             f"{have}. If that is not a header, spec= must name {len(names)} fields"
         )
     # as pandas calls them
+    numbers = list(filter(_NUMBER.fullmatch, names))
+    # pandas calls columns 0, 1, 2
+    may_be_data = "." in "".join(numbers) or numbers == names
+    if may_be_data and names != list(map(str, range(len(names)))):
+        log_warning(
+            "%s: its first line (%s) is read as the names of the columns; "
+            "if it is data, name the columns with spec=",
+            file.real.path,
+            few(names),
+        )
     named = [name or f"Unnamed: {number}" for number, name in enumerate(names)]
     if len(set(named)) < len(named):
         twice = next(name for name in named if named.count(name) > 1)

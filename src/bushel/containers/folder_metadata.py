@@ -83,8 +83,11 @@ def metadata_rows(
     folders: dict[str, str] = {}
     for name in names:
         if (other := folders.setdefault(name.rpartition("/")[0], name)) != name:
-            hint = "keep one of them: two would make two samples of each file"
-            raise FormatError(f"a folder has {other} and {name}", root, hint=hint)
+            raise FormatError(
+                f"a folder has {other} and {name}",
+                root,
+                hint="keep one of them: two would make two samples of each file",
+            )
         folder, slash, base_name = name.rpartition("/")
         path, above = below(root, name, any_text=True), folder + slash
         if isinstance(path, Path) and read is None:
@@ -99,9 +102,8 @@ def metadata_rows(
             if isinstance(file, str) and above + file not in files:
                 file = posixpath.normpath(file.replace("\\", "/"))
             if not isinstance(file, str) or leads_out(file):
-                message = f"row {number} has the {FILE_NAME} {spelled!r}, not the name of a file"
                 raise FormatError(
-                    message,
+                    f"row {number} has the {FILE_NAME} {spelled!r}, not the name of a file",
                     path,
                     hint=None if file is not None else _names_of_others(content, path),
                 )
@@ -156,12 +158,16 @@ def _csv_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:
         reader = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
         rows = list(reader)
     except (ValueError, csv.Error) as error:
-        hint = "iconv converts text that is not UTF-8"
-        raise FormatError(f"not a CSV file: {error}", path, hint=hint) from error
+        raise FormatError(
+            f"not a CSV file: {error}", path, hint="iconv converts text that is not UTF-8"
+        ) from error
     names = list(reader.fieldnames or ())
     if FILE_NAME not in names or len(set(names)) < len(names):
-        message = f"its first line names the columns {names}: expected {FILE_NAME} and others"
-        raise FormatError(message, path, hint=_names_of_others(names, path))
+        raise FormatError(
+            f"its first line names the columns {names}: expected {FILE_NAME} and others",
+            path,
+            hint=_names_of_others(names, path),
+        )
     for number, row in enumerate(rows):
         if None in row or None in row.values():
             raise FormatError(f"row {number} does not have {len(names)} values", path)

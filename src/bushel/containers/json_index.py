@@ -156,8 +156,11 @@ class ListedContainer(Container, Generic[T]):
         for name, other in self.files_in(contents).items():
             file = name if listing.has(name) else other
             if file is None or not listing.has(file):
-                message = f"it lists the {self.word} {name!r}, which does not exist"
-                raise FormatError(message, folder / INDEX, hint=self.hint)
+                raise FormatError(
+                    f"it lists the {self.word} {name!r}, which does not exist",
+                    folder / INDEX,
+                    hint=self.hint,
+                )
             shards.append(Shard(folder, name, (file, INDEX)))
         return shards
 
@@ -165,8 +168,11 @@ class ListedContainer(Container, Generic[T]):
         """Return the contents of the index.json that lists a shard. Raise FormatError if it does not any more."""
         contents = load_index(shard.root, self.parsed)
         if contents is None or shard.name not in self.files_in(contents):
-            message = f"it does not list the {self.word} {shard.name!r} any more"
-            raise FormatError(message, shard.path(1), hint=self.hint)
+            raise FormatError(
+                f"it does not list the {self.word} {shard.name!r} any more",
+                shard.path(1),
+                hint=self.hint,
+            )
         return contents
 
     @contextmanager
@@ -175,8 +181,9 @@ class ListedContainer(Container, Generic[T]):
         try:
             yield
         except ExtentError as error:
-            message = f"the compressed data are damaged: {error}"
-            raise FormatError(message, str(shard.path(0)), hint=self.hint) from error
+            raise FormatError(
+                f"the compressed data are damaged: {error}", str(shard.path(0)), hint=self.hint
+            ) from error
 
     def table(
         self, shard: Shard, samples: int, file: File, columns: Iterable[ListedField], places: Places
@@ -245,10 +252,7 @@ def offset_table(file: File, count: int) -> I64:
         FormatError: The table contradicts `count` or the size of the file.
     """
     head = 4 * (count + 2)
-    if file.size >= 4:
-        stored_count = int.from_bytes(file.read(0, 4), "little")
-    else:
-        stored_count = -1
+    stored_count = int.from_bytes(file.read(0, min(file.size, 4)), "little")
     if stored_count != count or file.size < head:
         message = (
             f"a file of {count} samples begins with their number and {head - 4} bytes of offsets, "
@@ -299,8 +303,11 @@ def values_of(file: File, ends: I64, sizes: Sequence[int | None]) -> Iterator[tu
     short = span < least  # before a table of as many fields is made
     if short.any():
         row = int(short.argmax())
-        message = f"sample {row} has {span[row]} bytes, but its fields need at least {least}"
-        raise _damage(file, message, int(begin[row]))
+        raise _damage(
+            file,
+            f"sample {row} has {span[row]} bytes, but its fields need at least {least}",
+            int(begin[row]),
+        )
     lengths = np.zeros((len(sizes), len(begin)), np.int64)
     for number, size in enumerate(sizes):
         lengths[number] = size or 0
@@ -310,11 +317,12 @@ def values_of(file: File, ends: I64, sizes: Sequence[int | None]) -> Iterator[tu
     wrong = lengths.sum(axis=0) != span - head
     if wrong.any():
         row = int(wrong.argmax())
-        message = (
+        raise _damage(
+            file,
             f"sample {row}: its fields have {lengths[:, row].sum()} "
-            f"bytes, expected {span[row] - head}"
+            f"bytes, expected {span[row] - head}",
+            int(begin[row]),
         )
-        raise _damage(file, message, int(begin[row]))
     at = begin + head
     for number in range(len(sizes)):
         yield at.copy(), lengths[number]
@@ -358,8 +366,10 @@ def elements_of(file: File, offset: I64, length: I64, skip: int, name: str) -> t
             first = offset + head + 4 * counts
             return starts, np.repeat(first - bytes_before[:-1], counts) + before[:-1], sizes
     row = int(wrong.argmax())
-    message = (
+    raise FormatError(
         f"field {name!r}, sample {row}: its {counts[row]} "
-        f"elements do not fit its {length[row]} bytes"
+        f"elements do not fit its {length[row]} bytes",
+        file.path,
+        int(offset[row]),
+        _HINT,
     )
-    raise FormatError(message, file.path, int(offset[row]), _HINT)

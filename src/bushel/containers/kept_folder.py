@@ -157,8 +157,11 @@ def _check_link(entry: os.DirEntry[str], linked: Counter[str], links: int) -> No
     target = os.path.realpath(entry.path)
     containing = os.path.realpath(os.path.dirname(entry.path))
     if f"{containing}/".startswith(f"{target.rstrip('/')}/"):
-        hint = "remove the link, or open a folder below it"
-        raise FormatError("a symbolic link to a folder that contains it", entry.path, hint=hint)
+        raise FormatError(
+            "a symbolic link to a folder that contains it",
+            entry.path,
+            hint="remove the link, or open a folder below it",
+        )
     linked[target] += 1
     if links >= _MOST_NESTED_LINKS or linked[target] > _MOST_LINKS:
         problem = f"a symbolic link in a folder that {links} others lead to, one after another"

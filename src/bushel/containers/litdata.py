@@ -97,11 +97,13 @@ def _framed(file: File, items: int) -> tuple[File, I64]:
         or items_of_header != items
         or head + frames * _FRAME.itemsize > file.size
     ):
-        message = (
+        raise FormatError(
             f"version {version} of {items_of_header} items in "
-            f"{frames} frames, expected version 1 of {items} items"
+            f"{frames} frames, expected version 1 of {items} items",
+            file.path,
+            8,
+            HINT,
         )
-        raise FormatError(message, file.path, 8, HINT)
     ends = np.frombuffer(file.read(_FRAMED.size, head - _FRAMED.size), "<u4").astype(np.int64)
     table = np.frombuffer(file.read(head, frames * _FRAME.itemsize), _FRAME)
     if (table["offset"] > file.size).any():
@@ -134,8 +136,9 @@ def _field(name: str, format_: str, file: File, declared: Field | None) -> Liste
     if codec is None and declared is not None:
         return ListedField(declared)  # the caller knows what the bytes are
     if codec is None:
-        message = f"leaf {name!r} has the unknown format {format_!r}"
-        raise FormatError(message, file.path, hint=AS_BYTES % name)
+        raise FormatError(
+            f"leaf {name!r} has the unknown format {format_!r}", file.path, hint=AS_BYTES % name
+        )
     field = described_field("leaf", name, _TYPES.get(codec, codec), file)
     return ListedField(field, codec if codec in _TYPES else None)
 
@@ -243,11 +246,12 @@ class _Litdata(ListedContainer[Description]):
                 f"its compression is {config.compression!r}, expected zstd", path, hint=HINT
             )
         if len(chunks) < len(index.chunks) or len(leaves) != len(config.data_format):
-            message = (
+            raise FormatError(
                 f"{len(leaves)} leaves have {len(config.data_format)} "
-                "formats, or two chunks have one file"
+                "formats, or two chunks have one file",
+                path,
+                hint=HINT,
             )
-            raise FormatError(message, path, hint=HINT)
         return Description(chunks, leaves, config)
 
     def files_in(self, contents: Description) -> dict[str, str | None]:

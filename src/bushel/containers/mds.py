@@ -138,8 +138,11 @@ def compared(file: File, expected: Data, report: Report) -> Iterator[FormatError
             running_hash.update(data)
     for name, finished_hash in hashes.items():
         if finished_hash.hexdigest() != expected.hashes[name]:
-            message = f"its {name} is {finished_hash.hexdigest()}, expected {expected.hashes[name]}"
-            yield FormatError(message, file.path, hint=HINT)
+            yield FormatError(
+                f"its {name} is {finished_hash.hexdigest()}, expected {expected.hashes[name]}",
+                file.path,
+                hint=HINT,
+            )
 
 
 def _hash(name: str) -> Any:
@@ -277,6 +280,9 @@ def _field(name: str, encoding: str, options: ReadOptions, file: File) -> Listed
     elif options.spec is not None and name in options.spec:
         return ListedField(options.spec[name])  # the caller knows what the bytes are
     else:
-        message = f"column {name!r} has the encoding {encoding!r}, which is unknown"
-        raise FormatError(message, file.path, hint=AS_BYTES % name)
+        raise FormatError(
+            f"column {name!r} has the encoding {encoding!r}, which is unknown",
+            file.path,
+            hint=AS_BYTES % name,
+        )
     return ListedField(described_field("column", name, codec, file), stored, skip)

@@ -106,8 +106,9 @@ def _read(file: File, data: File) -> _Table:
     """
 
     def refuse(message: str, offset: int) -> FormatError:
-        hint = "preprocess the corpus again, or restore the file"
-        return FormatError(message, file.path, offset, hint)
+        return FormatError(
+            message, file.path, offset, "preprocess the corpus again, or restore the file"
+        )
 
     if file.size < _HEADER.size:
         raise refuse(f"an .idx has at least {_HEADER.size} bytes, but this one has {file.size}", 0)

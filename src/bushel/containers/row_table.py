@@ -260,8 +260,11 @@ class RowTable:
         return values
 
     def _unreadable(self, name: str, what: object) -> FormatError:
-        hint = "write the file again without this column, or in another encoding"
-        return FormatError(f"column {name!r}: {what}", self.file.path, hint=hint)
+        return FormatError(
+            f"column {name!r}: {what}",
+            self.file.path,
+            hint="write the file again without this column, or in another encoding",
+        )
 
     def put_values(self, name: str, values: Sequence[bytes | None]) -> None:
         """Add a field of JSON, which the table holds; None is a missing value."""

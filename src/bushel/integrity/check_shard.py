@@ -185,8 +185,11 @@ class ShardCheck(Struct):
                 frames="frames" in contents.scans and has_pyav(),
             )
         except MissingPackageError as error:
-            what = f"columns or packets of the index are not compared: {error}"
-            found.add_file(shard.sidecar, "unchecked", what)
+            found.add_file(
+                shard.sidecar,
+                "unchecked",
+                f"columns or packets of the index are not compared: {error}",
+            )
         except FormatError as error:
             found.add_error(error, "checksum")
         except ExtentError as error:  # bytes that cannot be read have no column
@@ -197,11 +200,13 @@ class ShardCheck(Struct):
     def _check_types(self, retyped: Iterable[tuple[str, str, str]]) -> None:
         """Report fields that get other types when the changed files are opened."""
         for field, was, is_now in retyped:
-            message = (
+            self.found.add_file(
+                self.place.shard.path(0),
+                "index",
                 f"its type is recorded as {was}, and is {is_now} in the files now: "
-                "restore them, or accept the new type with `bushel index --force`"
+                "restore them, or accept the new type with `bushel index --force`",
+                field=field,
             )
-            self.found.add_file(self.place.shard.path(0), "index", message, field=field)
 
     def _check_stamps(self, kept: ShardIndex, file_of: FileOf) -> None:
         """Report files whose first or last bytes differ from the index.
@@ -210,12 +215,13 @@ class ShardCheck(Struct):
         """
         for number, stamp in enumerate(kept.files):
             if stamp.crc32 is not None and stamp_of(file_of(number)) != stamp.crc32:
-                message = (
+                self.found.add_file(
+                    file_of(number).path,
+                    "index",
                     "bytes that belong to no value differ from the index, although "
                     "the modification time is unchanged; all values with checksums "
-                    "are intact: `bushel repair` writes the samples again"
+                    "are intact: `bushel repair` writes the samples again",
                 )
-                self.found.add_file(file_of(number).path, "index", message)
 
     def _check_values(self, index: ShardIndex) -> None:
         """Decode every field of every sample on its own."""

@@ -102,8 +102,9 @@ def _key_differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference
         return
     for sample, (was, is_now) in enumerate(zip(stored.tolist(), now.tolist(), strict=True)):
         if was != is_now:
-            what = f"the files have the key {is_now!r}, but the index has {was!r}"
-            yield Difference(what, sample)
+            yield Difference(
+                f"the files have the key {is_now!r}, but the index has {was!r}", sample
+            )
 
 
 def name_differences(
@@ -154,8 +155,12 @@ def _column_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Dif
         had, has = np.diff(kept.starts), np.diff(built.starts)
         changed = np.flatnonzero(had != has)
         for sample in changed.tolist():
-            what = f"the files have {has[sample]} elements, but the index has {had[sample]}"
-            yield Difference(what, sample, name, file)
+            yield Difference(
+                f"the files have {has[sample]} elements, but the index has {had[sample]}",
+                sample,
+                name,
+                file,
+            )
         if len(changed):
             return
         yield from _empty_differences(kept, built)
@@ -174,11 +179,14 @@ def _column_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Dif
         for row in np.flatnonzero(
             (kept.crc32 != built.crc32) & there & (kept.length == built.length)
         ).tolist():
-            what = (
+            yield Difference(
                 f"the files record the CRC-32 {int(built.crc32[row]):08x}, "
-                f"the index {int(kept.crc32[row]):08x}"
+                f"the index {int(kept.crc32[row]):08x}",
+                kept.sample_of(row),
+                name,
+                file,
+                int(kept.offset[row]),
             )
-            yield Difference(what, kept.sample_of(row), name, file, int(kept.offset[row]))
 
 
 def _empty_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Difference]:

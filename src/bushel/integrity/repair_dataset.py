@@ -207,11 +207,11 @@ def _container_to_write(
     """
     kinds = {place.container.name for place in places}
     if len(kinds) > 1:
-        message = (
+        raise FormatError(
             f"found shards of {' and '.join(sorted(kinds))}: "
-            "repair one container at a time, with container="
+            "repair one container at a time, with container=",
+            source,
         )
-        raise FormatError(message, source)
     named = container_by_suffix(as_path(target).name)
     if to is None and places:
         place = places[0]
@@ -299,8 +299,9 @@ def _unique_names(container: str, found: Findings) -> Callable[[str], str]:
             unique = f"{key}~{seen[key]}"
         seen[unique] = 1
         if unique != key:
-            message = f"another sample has this key; this one is now {unique!r}"
-            found.add_file(None, "key", message, key=key)
+            found.add_file(
+                None, "key", f"another sample has this key; this one is now {unique!r}", key=key
+            )
         return unique
 
     return name

@@ -260,11 +260,12 @@ def check_manifest(
     container = checks[0].place.container.name
     if manifest.container != container:
         if manifest.container not in container_names():
-            message = (
+            found.add_file(
+                path,
+                "index",
                 f"the manifest is of the container {manifest.container!r}, "
-                f"but the files are {container}: {_MEND}"
+                f"but the files are {container}: {_MEND}",
             )
-            found.add_file(path, "index", message)
         return
     named = zip(listed_names(shards), checks, strict=True)
     described = {name: check.fitting for name, check in named if check.fitting is not None}
@@ -276,8 +277,11 @@ def check_manifest(
     for what in facts[0] | facts[1]:
         was, is_now = (side.get(what, "nothing") for side in facts)
         if was != is_now:
-            message = f"{what} is {was} in the manifest, but {is_now} in the shards: {_MEND}"
-            found.add_file(path, "index", message)
+            found.add_file(
+                path,
+                "index",
+                f"{what} is {was} in the manifest, but {is_now} in the shards: {_MEND}",
+            )
 
 
 def _facts(manifest: Manifest, names: Container[str], *, fields: bool) -> dict[str, object]:
@@ -312,10 +316,11 @@ def check_names_file(place: Place, labels: Labels, found: Findings) -> None:
     named = container.class_names(root)
     for field, names in labels.items():
         if field in named and named[field] != names:
-            message = (
+            found.add_file(
+                path,
+                "labels",
                 "its names of classes differ from those in the "
-                f"index, which are {', '.join(names[:5])} …"
+                f"index, which are {', '.join(names[:5])} …",
             )
-            found.add_file(path, "labels", message)
     if not named:
         found.add_file(path, "format", "it has no usable names of classes, but the index has some")

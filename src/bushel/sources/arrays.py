@@ -250,11 +250,12 @@ def _load(path: AnyPath) -> dict[str, np.ndarray] | np.ndarray:
             array = np.load(io.BytesIO(read_whole(path)), allow_pickle=False)
         return array  # noqa: TRY300 - of several ways
     except (ValueError, EOFError, BadZipFile) as error:
-        hint = (
-            "write it again with numpy.save or numpy.savez; arrays "
-            "of Python objects are pickles, which are not read"
-        )
-        raise FormatError(f"not a file of arrays: {error}", path, hint=hint) from error
+        raise FormatError(
+            f"not a file of arrays: {error}",
+            path,
+            hint="write it again with numpy.save or numpy.savez; arrays "
+            "of Python objects are pickles, which are not read",
+        ) from error
 
 
 def _type_of(name: str, array: np.ndarray) -> str:

@@ -212,10 +212,9 @@ def listed(root: AnyPath, name: str) -> AnyPath:
     try:
         return below(root, inner, any_text=True)
     except FormatError:
-        hint = (
-            "name a folder that holds all files of the list, "
-            f"such as root={'/'!r}, if you trust the list"
-        )
         raise FormatError(
-            f"{name!r} leads out of the folder of the list's files", root, hint=hint
+            f"{name!r} leads out of the folder of the list's files",
+            root,
+            hint="name a folder that holds all files of the list, "
+            f"such as root={'/'!r}, if you trust the list",
         ) from None

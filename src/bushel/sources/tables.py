@@ -143,10 +143,10 @@ def _csv_rows(text: str, columns: Sequence[str] | None, path: str) -> list[Row]:
                 columns = row
             elif row:
                 if len(row) > len(columns):
-                    problem = (
-                        f"line {reader.line_num}: {len(row)} values for the {len(columns)} columns"
+                    raise FormatError(
+                        f"line {reader.line_num}: {len(row)} values for the {len(columns)} columns",
+                        path,
                     )
-                    raise FormatError(problem, path)
                 rows.append(dict(zip(columns, row, strict=False)))
     except csv.Error as error:
         raise FormatError(f"line {reader.line_num}: {error}", path) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -212,7 +213,7 @@ def bins_of(
     bounds = np.array(edges, np.float64)
     total, counted = np.histogram(every, bounds)[0].tolist(), np.histogram(own, bounds)[0].tolist()
     bins = []
-    for number, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+    for number, (low, high) in enumerate(pairwise(edges)):
         # the last interval has the greatest value, too
         last = number == len(edges) - 2
         if last:

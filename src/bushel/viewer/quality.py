@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -227,7 +228,7 @@ def near_duplicates(hashes: Sequence[int] | U64) -> list[list[int]]:
         borders = np.flatnonzero(
             np.concatenate([[True], part[order][1:] != part[order][:-1], [True]])
         )
-        for start, stop in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
+        for start, stop in pairwise(borders.tolist()):
             members = order[start : min(stop, start + _CROWD)]
             for place, first in enumerate(members[:-1].tolist()):
                 later = members[place + 1 :]

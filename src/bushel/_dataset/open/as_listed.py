@@ -170,8 +170,9 @@ def check_as_listed(path: AnyPath, shards: Sequence[Shard], *, unlisted_too: boo
             "which the dataset has the remaining samples",
         )
     if unlisted and unlisted_too:
-        message = f"{_shown(unlisted)} not listed in the manifest"
-        raise FormatError(message, path, hint=_INDEX_OR_MOVE)
+        raise FormatError(
+            f"{_shown(unlisted)} not listed in the manifest", path, hint=_INDEX_OR_MOVE
+        )
 
 
 def _gone(names: Sequence[str], path: AnyPath, hint: str) -> FormatError:

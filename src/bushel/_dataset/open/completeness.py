@@ -335,11 +335,12 @@ def _incomplete_parts(
         return None
     if not manifest.complete:
         finish = command("finish", path)
-        advice = (
-            "run the same call again, which writes the missing "
-            f"parts, or, if none is missing, {finish}"
+        return Incomplete(
+            str(path),
+            manifest.expected,
+            advice="run the same call again, which writes the missing "
+            f"parts, or, if none is missing, {finish}",
         )
-        return Incomplete(str(path), manifest.expected, advice=advice)
     listed = dict.fromkeys(entry.name.partition("/")[0] for entry in manifest.shards)
     present = {part.name for part in parts}
     missing = tuple(name for name in listed if name not in present)

@@ -188,8 +188,11 @@ def _attempts(
     yield _parts(path, container)
     if container is not None:
         yield _by_content(path, names, container)
-        hint = "one dataset has one container: open it by itself, without container="
-        raise FormatError(f"no {container} dataset was found here", path, hint=hint)
+        raise FormatError(
+            f"no {container} dataset was found here",
+            path,
+            hint="one dataset has one container: open it by itself, without container=",
+        )
     yield _ask(path, installed_candidates(names))
     yield _ask(path, last_candidates(file))
     yield _by_content(path, names, None)

@@ -185,7 +185,7 @@ def _with_types(
         spec = dict.fromkeys(widened, "json")
         raise SpecError(
             f"{reason}. {file} has values of that type: "
-            f"spec={spec} keeps each number as its file has it"
+            f"spec={spec} keeps each value as its file has it"
         ) from error
 
 

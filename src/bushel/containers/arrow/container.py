@@ -374,8 +374,9 @@ class _Arrow(Container):
             try:
                 rows.add(batch)
             except (FilterError, ValueError) as error:
-                hint = "write or download the file again"
-                raise FormatError(str(error), file.path, batch.offset, hint) from error
+                raise FormatError(
+                    str(error), file.path, batch.offset, "write or download the file again"
+                ) from error
             options.report(sum(length for _, length in batch.buffers))
         try:
             rows.finish()

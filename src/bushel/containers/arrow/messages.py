@@ -161,8 +161,7 @@ def _footer(file: File) -> tuple[int, FlatTable, tuple[tuple[int, int], ...]]:
     ends = [len(MAGIC)] + sorted(last for _, last in batches)
     starts = [*sorted(first for first, _ in batches), start]
     if any(last > first for last, first in zip(ends, starts, strict=True)):
-        message = "the batches of the footer overlap, or are outside the file"
-        raise _damaged(file, start, message)
+        raise _damaged(file, start, "the batches of the footer overlap, or are outside the file")
     return start, header, batches
 
 

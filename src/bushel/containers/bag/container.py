@@ -259,11 +259,11 @@ def read_spec(file: File) -> dict[str, Field]:
                 file.path,
             )
         if (size := len(name.encode("utf-8", "surrogatepass"))) > LONGEST_NAME:
-            message = (
+            raise FormatError(
                 f"{name[:20]!r}… with its {size} bytes cannot be "
-                "a field, because no bag file can have that name"
+                "a field, because no bag file can have that name",
+                file.path,
             )
-            raise FormatError(message, file.path)
         fields[name] = Field(name, from_file(kind.removesuffix("[]")), kind.endswith("[]"))
     if KEY in fields and fields[KEY].type not in ("utf8", "bytes"):
         raise FormatError(

@@ -108,8 +108,7 @@ def _with_refs(members: Members, fault: Fault) -> Recovered:
         loose = _inline(file, _records_of(ref, whole), partial(looks_complete, field.codec), fault)
         usable = _refers_to_whole_records(ref, loose, whole)
         for row in np.flatnonzero(whole & ~usable)[:10].tolist():
-            message = f"sample {row} is lost: its {name!r} cannot be located"
-            fault(FormatError(message, file.path))
+            fault(FormatError(f"sample {row} is lost: its {name!r} cannot be located", file.path))
         whole &= usable
         count = None if ref.count is None else ref.count * whole
         placeholder = Refs(ref.first * whole, count)
@@ -132,11 +131,13 @@ def _recovered(
     fault: Fault,
 ) -> Recovered:
     if lost:
-        message = (
-            f"{lost} samples after sample {len(whole) - 1} "
-            "are lost: some of their fields are missing"
+        fault(
+            FormatError(
+                f"{lost} samples after sample {len(whole) - 1} "
+                "are lost: some of their fields are missing",
+                f"{shard.root}/{shard.name}",
+            )
         )
-        fault(FormatError(message, f"{shard.root}/{shard.name}"))
     keys = sample_keys(columns, files)
     return Recovered(
         ShardIndex(len(whole), stamps(shard, files), columns, "bag", keys), whole, lost
@@ -320,8 +321,13 @@ def _refs(
                 waiting += [(middle, high), (low, middle)]
                 continue
             if whole[low]:
-                message = f"sample {low} is lost{error.message.removeprefix('sample 0')}"
-                fault(FormatError(message, path, begin + (error.offset or 0)))
+                fault(
+                    FormatError(
+                        f"sample {low} is lost{error.message.removeprefix('sample 0')}",
+                        path,
+                        begin + (error.offset or 0),
+                    )
+                )
             whole[low] = False
             continue
         for ref, decoded in zip(refs, part, strict=True):

@@ -337,8 +337,13 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     offset, last = header.offset.tolist(), len(header.offset) - 1
     errors = []
     for row in np.flatnonzero(~good).tolist():
-        message = f"record {row} is damaged: it does not match its CRC-32"
-        errors.append(CorruptError(message, file=file.path, offset=offset[row]))
+        errors.append(
+            CorruptError(
+                f"record {row} is damaged: it does not match its CRC-32",
+                file=file.path,
+                offset=offset[row],
+            )
+        )
         fault(errors[-1])
     # the table of a packed folder does not count as a sample
     is_folder = file.read(offset[last], min(len(MAGIC), file.size - offset[last])) == MAGIC

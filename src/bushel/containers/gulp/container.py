@@ -332,8 +332,13 @@ def _check_frames(parsed: Gmeta, data: File, table: File) -> None:
     whole_items(parsed, data, refuse)
     end = int((parsed.frames[:, 0] + parsed.frames[:, 2]).max(initial=0))
     if end != data.size:
-        message = f"{data.size - end} bytes at the end belong to no frame of {table.path}"
-        refuse(FormatError(message, data.path, end))
+        refuse(
+            FormatError(
+                f"{data.size - end} bytes at the end belong to no frame of {table.path}",
+                data.path,
+                end,
+            )
+        )
 
 
 CONTAINER = _Gulp()

@@ -260,6 +260,9 @@ def whole_items(parsed: Gmeta, data: File, fault: Fault) -> Bools:
         what = "is not inside the file"
         if inside[row]:
             what = "overlaps another frame"
-        message = f"frame {row - first} of item {names[number]!r} {what}"
-        fault(FormatError(message, data.path, int(offset[row])))
+        fault(
+            FormatError(
+                f"frame {row - first} of item {names[number]!r} {what}", data.path, int(offset[row])
+            )
+        )
     return whole

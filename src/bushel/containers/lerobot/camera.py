@@ -278,11 +278,13 @@ def _moov(file: File) -> _Box:
             except ExtentError as error:
                 raise FormatError(f"the file shrinks: {error}", file.path, hint=_HINT) from error
         at += size
-    message = (
+    raise FormatError(
         "an MP4 file has a box 'moov' with the places "
-        f"of its frames, found none in {file.size} bytes"
+        f"of its frames, found none in {file.size} bytes",
+        file.path,
+        min(at, file.size),
+        _HINT,
     )
-    raise FormatError(message, file.path, min(at, file.size), _HINT)
 
 
 def _packets(trak: _Box, moov: _Box, file: File) -> ClipPackets:

@@ -139,11 +139,12 @@ def _shots(
 
 def _video(shard: Shard, name: str) -> Video | FormatError:
     if name not in shard.files:  # the metadata have changed since the files were listed
-        message = (
+        return FormatError(
             f"it names the video {name[:200]!r}, which is "
-            "not among the files of this part of the dataset"
+            "not among the files of this part of the dataset",
+            shard.root / INFO,
+            hint=HINT,
         )
-        return FormatError(message, shard.root / INFO, hint=HINT)
     number = shard.files.index(name)
     with _all_there(shard):
         file = shard.open(number)
@@ -253,8 +254,11 @@ def _shard(root: AnyPath, meta: Meta, chunk: int, number: int) -> Shard:
     ]
     name = meta.data_file(chunk, number)
     if (longest := max((name, *videos), key=len)) and len(longest) > _LONGEST:
-        message = f"a file has a name of {len(longest)} characters: {longest[:80]!r}…"
-        raise FormatError(message, root / INFO, hint=HINT)
+        raise FormatError(
+            f"a file has a name of {len(longest)} characters: {longest[:80]!r}…",
+            root / INFO,
+            hint=HINT,
+        )
     return Shard(root, name, (name, *meta.files, *videos))
 
 
@@ -324,5 +328,8 @@ def _drifting(rows: Rows) -> Iterator[FormatError]:
                 f"{len(late)} rows drift; row {worst}, of episode "
                 f"{rows.episodes.index[rows.episode[worst]]}: {said}"
             )
-            hint = f"LeRobot allows {_DRIFT:g} seconds: record or encode the episodes again"
-            yield FormatError(message, rows.shard.path(0), hint=hint)
+            yield FormatError(
+                message,
+                rows.shard.path(0),
+                hint=f"LeRobot allows {_DRIFT:g} seconds: record or encode the episodes again",
+            )

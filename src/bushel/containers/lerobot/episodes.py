@@ -104,11 +104,12 @@ def _regions(rows: Rows, camera: str, starts: I64, whole: Bools) -> tuple[Region
     if again.any():
         row = int(np.flatnonzero(chosen)[int(again.argmax()) + 1])
         message = f"rows {row - 1} and {row} of an episode have one frame of camera {camera!r}"
-        hint = (
-            "run `bushel verify` on the dataset; without "
-            "episodes=True, every row has its nearest frame"
+        raise FormatError(
+            message,
+            rows.shard.path(0),
+            hint="run `bushel verify` on the dataset; without "
+            "episodes=True, every row has its nearest frame",
         )
-        raise FormatError(message, rows.shard.path(0), hint=hint)
     first = np.minimum.reduceat(shots.start[chosen], place)
     last = np.maximum.reduceat(packet, place)
     return regions_of(shots.videos, first, last, episode, packet), numbers

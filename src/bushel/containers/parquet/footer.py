@@ -292,15 +292,20 @@ def read_footer(file: File) -> Footer:
         raise FormatError(f"not a Parquet file: it has {size} bytes", file.path, hint=_HINT)
     tail = file.read(max(0, size - TAIL), min(size, TAIL))
     if tail[-4:] == b"PARE":
-        message = "the footer is encrypted, which Bushel does not read"
-        raise FormatError(message, file.path, size - 4, _DECRYPT)
+        raise FormatError(
+            "the footer is encrypted, which Bushel does not read", file.path, size - 4, _DECRYPT
+        )
     if tail[-4:] != b"PAR1":
         ending = f"it ends in {bytes(tail[-4:])!r}, not in b'PAR1'"
         raise FormatError(f"not a Parquet file: {ending}", file.path, size - 4, _HINT)
     length = int.from_bytes(tail[-8:-4], "little")
     if length > min(size - 12, _MAX_FOOTER):
-        message = f"the footer is said to have {length} bytes, where the file has {size}"
-        raise FormatError(message, file.path, size - 8, _HINT)
+        raise FormatError(
+            f"the footer is said to have {length} bytes, where the file has {size}",
+            file.path,
+            size - 8,
+            _HINT,
+        )
     start = size - 8 - length
     if length + 8 <= len(tail):
         data = tail[-8 - length : -8]
@@ -364,8 +369,10 @@ def _group(number: int, group: ThriftStruct, leaves: int, size: int) -> RowGroup
 
 def _chunk(chunk: ThriftStruct, size: int) -> Chunk:
     if chunk.get(1):
-        message = "a column chunk is in another file, which Bushel does not read"
-        raise _RefusedError(message, "open the files that have the data")
+        raise _RefusedError(
+            "a column chunk is in another file, which Bushel does not read",
+            "open the files that have the data",
+        )
     [meta] = structs_in({3: [chunk.get(3)]}, 3)
     number, length = count_in(meta, 4), count_in(meta, 7)
     # a chunk without values, as pyarrow writes it, has only a dictionary, and 0 as the offset of
@@ -373,8 +380,10 @@ def _chunk(chunk: ThriftStruct, size: int) -> Chunk:
     offset = min(filter(None, (count_in(meta, 9), count_in(meta, 11, 0))), default=0)
     codec = _CODECS.get(number)
     if codec is None or codec == "lzo":
-        message = f"a column chunk has compression {codec or number}, which Bushel does not read"
-        raise _RefusedError(message, "write the file again with zstd, or without compression")
+        raise _RefusedError(
+            f"a column chunk has compression {codec or number}, which Bushel does not read",
+            "write the file again with zstd, or without compression",
+        )
     if length > size or offset > size - length:
         raise ValueError(
             f"a chunk of {length} bytes at offset {offset} "

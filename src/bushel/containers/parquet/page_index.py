@@ -77,11 +77,12 @@ def read_starts(groups: Collection[RowGroup], file: File) -> list[list[PageStart
         return []
     for at, length in spans:
         if not 0 <= at <= at + length <= file.size:
-            message = (
+            raise FormatError(
                 f"an offset index of {length} bytes at offset "
-                f"{at} is not inside the {file.size} bytes of the file"
+                f"{at} is not inside the {file.size} bytes of the file",
+                file.path,
+                hint=_HINT,
             )
-            raise FormatError(message, file.path, hint=_HINT)
     first, stop = min(at for at, _ in spans), max(at + length for at, length in spans)
     if stop - first > _MOST_INDEX:
         return []

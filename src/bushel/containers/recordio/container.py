@@ -441,6 +441,11 @@ def _keys(lines: list[tuple[str, int]], offsets: I64, file: File, fault: Fault) 
             continue
         keys.append(f"at-{offset}")
         what = "several keys" if numbers else "no key"
-        message = f"the .idx has {what} for the record here: its sample gets the key {keys[-1]!r}"
-        fault(FormatError(message, file.path, offset))
+        fault(
+            FormatError(
+                f"the .idx has {what} for the record here: its sample gets the key {keys[-1]!r}",
+                file.path,
+                offset,
+            )
+        )
     return keys

@@ -117,8 +117,7 @@ def _words(file: File, records: Records) -> Iterator[int]:
                 yield from (start + at for at in length_words(raw or b""))
             except FormatError as error:
                 at = start + (error.offset or 0)
-                message = f"record {row}: {error.message}"
-                raise damaged(file, message, at) from error
+                raise damaged(file, f"record {row}: {error.message}", at) from error
 
 
 class Images(Struct, frozen=True):
@@ -178,8 +177,11 @@ def follow(file: File, offset: I64, report: Report = unreported) -> Records:
     _join_parts(file, offset, span, split)
     if (bad := span > file.size - 8 - offset).any():
         row = int(bad.argmax())
-        message = f"the end of the file truncates a record of {int(span[row])} bytes"
-        raise damaged(file, message, int(offset[row]))
+        raise damaged(
+            file,
+            f"the end of the file truncates a record of {int(span[row])} bytes",
+            int(offset[row]),
+        )
     _check_gaps(file, offset, span)
     return Records(offset, span, split)
 
@@ -260,8 +262,9 @@ def _join_parts(file: File, offset: I64, span: I64, split: I64) -> None:
             word = int.from_bytes(head[4:], "little")
             flag, length = word >> 29, word & LARGEST
             if head[:4] != MAGIC.to_bytes(4, "little") or flag not in (2, 3):
-                message = f"the record at {first} continues here, but its next part is missing"
-                raise damaged(file, message, at)
+                raise damaged(
+                    file, f"the record at {first} continues here, but its next part is missing", at
+                )
             walked += 8 + length
             if walked > file.size:
                 raise damaged(file, "records overlap", first)
@@ -288,8 +291,9 @@ def _check_gaps(file: File, offset: I64, span: I64) -> None:
 def _refuse(file: File, offset: I64, bad: Bools, reason: str) -> None:
     """Raise for the first bad offset of a record, if there is one."""
     if bad.any():
-        message = f"the .idx lists a record here, but {reason}"
-        raise damaged(file, message, int(offset[int(bad.argmax())]))
+        raise damaged(
+            file, f"the .idx lists a record here, but {reason}", int(offset[int(bad.argmax())])
+        )
 
 
 _parse = struct.Struct("<II").unpack_from

@@ -91,10 +91,11 @@ def wids_archives(folder: AnyPath, name: str) -> list[str] | None:
     for shard in wids_list.shardlist if is_local(folder) else ():
         size = below(folder, shard.url).stat().st_size
         if shard.filesize is not None and size != shard.filesize:
-            message = (
-                f"it says that {shard.url} has {shard.filesize} bytes, and the file has {size}"
+            raise FormatError(
+                f"it says that {shard.url} has {shard.filesize} bytes, and the file has {size}",
+                path,
+                hint=hint,
             )
-            raise FormatError(message, path, hint=hint)
     return [shard.url for shard in wids_list.shardlist]
 
 

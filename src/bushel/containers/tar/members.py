@@ -246,6 +246,9 @@ def stream_contents(reader: ForwardReader, keep: Keep) -> Iterator[tuple[str, by
             continue
         data = reader.read(member.size)
         if len(data) < member.size:
-            message = f"the archive ends inside the {member.size} bytes of {member.name!r}"
-            raise _bad(reader, member.header, message)
+            raise _bad(
+                reader,
+                member.header,
+                f"the archive ends inside the {member.size} bytes of {member.name!r}",
+            )
         yield name, data

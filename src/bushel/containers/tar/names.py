@@ -232,11 +232,15 @@ def description_in(comment: bytes, path: str) -> tuple[Description, list[FormatE
             "the comment that describes its fields is malformed "
             f"({error}); they are named by the extensions of its members"
         )
-        hint = (
-            "restore the file; or run `bushel repair`, which "
-            "takes the names of the index, if there is one"
-        )
-        return Description(), [FormatError(message, path, 0, hint)]
+        return Description(), [
+            FormatError(
+                message,
+                path,
+                0,
+                "restore the file; or run `bushel repair`, which "
+                "takes the names of the index, if there is one",
+            )
+        ]
 
 
 def _described(comment: bytes, path: str) -> Description:

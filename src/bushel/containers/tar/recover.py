@@ -46,8 +46,13 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     for sample in _incomplete(table, gaps):
         whole[sample] = False
         what = "it lacks a field that most samples have, and is beside damage"
-        message = f"sample {table.keys[sample]!r} is lost: {what}"
-        fault(FormatError(message, file.path, int(_first_offset(table)[sample]) - BLOCK))
+        fault(
+            FormatError(
+                f"sample {table.keys[sample]!r} is lost: {what}",
+                file.path,
+                int(_first_offset(table)[sample]) - BLOCK,
+            )
+        )
     return Recovered(index.check(file.path), whole)
 
 

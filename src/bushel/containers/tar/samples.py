@@ -289,10 +289,10 @@ class SampleTable:
             self._naming(field_name(extension)) for extension in extensions[len(self._field) :]
         ]
         if any(place.field.name == KEY for place in places):
-            message = (
-                f"a member has the extension {KEY!r}, which is reserved for the key of a sample"
+            raise FormatError(
+                f"a member has the extension {KEY!r}, which is reserved for the key of a sample",
+                self._path,
             )
-            raise FormatError(message, self._path)
         for place in places:
             if place.field.name not in self._numbers:
                 self._add_column(place)

@@ -132,14 +132,20 @@ def damage(found: TarMembers, file: File) -> FormatError | None:
     if found.trailing_bytes:
         extra = found.trailing_bytes
         where = file.size - extra
-        message = (
+        return FormatError(
             f"{extra} bytes after the end of the archive; "
-            "of concatenated archives only the first is read"
+            "of concatenated archives only the first is read",
+            file.path,
+            where,
+            hint,
         )
-        return FormatError(message, file.path, where, hint)
     if not found.terminated:
-        message = "the archive ends without its two empty blocks: members may be missing"
-        return FormatError(message, file.path, found.end, hint)
+        return FormatError(
+            "the archive ends without its two empty blocks: members may be missing",
+            file.path,
+            found.end,
+            hint,
+        )
     return None
 
 
@@ -159,8 +165,12 @@ def sparse_file(found: TarMembers, path: str) -> FormatError | None:
     if not len(sparse):
         return None
     row = int(sparse[0])
-    message = f"{Members.of(found).names[row]!r} is stored as a sparse file"
-    return FormatError(message, path, int(found.header[row]), "make the archive without --sparse")
+    return FormatError(
+        f"{Members.of(found).names[row]!r} is stored as a sparse file",
+        path,
+        int(found.header[row]),
+        "make the archive without --sparse",
+    )
 
 
 def regular(found: TarMembers, path: str) -> Members:

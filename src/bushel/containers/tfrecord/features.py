@@ -152,8 +152,12 @@ def ends_of_windows(file: File, scanner: TfrecordScanner, report: Report) -> Ite
             window = _WINDOW
             continue
         if at + scanner.need > file.size:
-            message = f"the {number} needs {scanner.need} bytes, but {file.size - at} are left"
-            raise FormatError(message, file.path, at, _DAMAGED)
+            raise FormatError(
+                f"the {number} needs {scanner.need} bytes, but {file.size - at} are left",
+                file.path,
+                at,
+                _DAMAGED,
+            )
         window = max(_WINDOW, scanner.need)
 
 
