@@ -415,3 +415,16 @@ def test_a_link_to_one_of_several_bags_leaves_them_out(tmp_path: Path) -> None:
         link.symlink_to(tmp_path / f"data/00000{number}")
         assert list(bushel.open(link).keys) == expected
         assert bushel.verify(link).ok
+
+
+@pytest.mark.parametrize("container", ["bag", "gulp"])
+def test_links_to_the_files_of_one_dataset_leave_them_out(tmp_path: Path, container: str) -> None:
+    write(tmp_path / "data", container, count=4, shard_samples=None)
+    bushel.remove(tmp_path / "data", keys=["k01"], reason="opt-out")
+    (tmp_path / "links").mkdir()
+    for file in (tmp_path / "data").iterdir():
+        if file.is_file():
+            (tmp_path / "links" / file.name).symlink_to(file)
+    for _ in range(2):
+        assert list(bushel.open(tmp_path / "links").keys) == ["k00", "k02", "k03"]
+        bushel.index(tmp_path / "links")

@@ -241,7 +241,7 @@ class RunRecord:
         """Note that the run has finished, and publish its error log."""
         self.log.finish()
         ends = [self._end(samples, errors)]
-        self._known = _Noted(self._known.first, ends, self._plan, self.log.run, finished=True)
+        self._known = msgspec.structs.replace(self._known, ends=ends, finished=True)
         self._save()
 
     def _end(self, samples: int, errors: int) -> RunEnd:

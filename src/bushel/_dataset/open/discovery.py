@@ -131,7 +131,9 @@ def with_links(path: AnyPath, container: str, shards: list[Shard]) -> list[Shard
     """
     real = real_file(path)
     links = {} if real is path else {path.name: real}
-    if isinstance(path, Path) and path.is_dir() and shards and shards[0].name:
+    # a folder of plain files may have a million
+    has_shards = bool(shards and (shards[0].name or get_container(container).is_written))
+    if isinstance(path, Path) and path.is_dir() and has_shards:
         entries = [entry for entry in os.scandir(path) if entry.is_symlink()]
         links = {entry.name: real_file(Path(entry.path)) for entry in entries}
         gone = {entry.name for entry in entries if not os.path.exists(entry)}
@@ -151,7 +153,7 @@ def with_links(path: AnyPath, container: str, shards: list[Shard]) -> list[Shard
         links = {real.name: path}
         shards = _sniff(real, container)[1]
     if links:
-        shards = [replace(shard, alias=links.get(shard.name, shard.alias)) for shard in shards]
+        shards = [replace(shard, alias=links.get(shard.files[0], shard.alias)) for shard in shards]
     return shards
 
 
