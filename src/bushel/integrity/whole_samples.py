@@ -140,11 +140,12 @@ def _with_known_checksums(
     if not compared.equal:
         return index, index.has_all_checksums
     if compared.empties:
-        message = (
+        found.add_file(
+            shard.path(0),
+            "replaced",
             f"{compared.empties} sequences are recorded as "
-            "empty and are missing now, or the other way round"
+            "empty and are missing now, or the other way round",
         )
-        found.add_file(shard.path(0), "replaced", message)
     if compared.gone:
         message = f"{compared.gone} of {known.samples} recorded samples are gone"
         if compared.added:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from multiprocessing.context import ForkContext, SpawnContext
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -400,3 +401,13 @@ def test_data_that_were_copied_after_their_sidecars(server: Server) -> None:
     remote = bushel.open(f"{server.url}/set/{path.name}", index="require")
     assert remote.info.checksums
     assert remote.read([1])[0]["label"] == 1
+
+
+def test_a_server_keeps_no_index(server: Server, tmp_path: Path) -> None:
+    """This is said before the data are read."""
+    write(server.folder / "x.tar", "tar", None)
+    shutil.rmtree(server.folder / ".bushel")
+    with pytest.raises(bushel.errors.UnsupportedError, match="does not write to this server: name a folder"):
+        bushel.index(f"{server.url}/x.tar")
+    assert server.gets("x.tar") == []
+    assert bushel.index(f"{server.url}/x.tar", index=tmp_path / "place").info.checksums

@@ -243,7 +243,17 @@ def _index(
 
 
 def _say_size(path: AnyPath, found: Found, *, again: bool) -> None:
-    """Log how many bytes of a remote dataset are read to index it."""
+    """Log how many bytes of a remote dataset are read to index it.
+
+    Raises:
+        UnsupportedError: Its index would be on an HTTP server or the Hub, which are only read.
+    """
+    sidecar = found.shards[0].sidecar
+    if is_object(sidecar) and not sidecar.writable:
+        raise UnsupportedError(
+            f"{path}: Bushel does not write to this server: name a folder, "
+            "or a URL, for the index with index= (--index)"
+        )
     stamps = each_shard(found.shards, stamps_of)
     size = sum(stamp.size for files in stamps for stamp in files)
     more = ""
