@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Callable
@@ -132,6 +133,9 @@ def test_a_link_to_a_file_and_the_file(tmp_path: Path) -> None:
                 write()
     assert bushel.remove(link, keys=["k"], reason="no").samples == 1
     assert (len(bushel.open(file)), len(bushel.open(link))) == (0, 0)
+    shutil.rmtree(tmp_path / "data/.bushel")
+    bushel.index(link)  # as the file has nothing of Bushel's beside it, what the link gets is beside the link
+    assert {path.name for path in (tmp_path / "data").iterdir()} == {"a.tar"}
 
 
 def test_a_folder_and_one_of_its_shards(tmp_path: Path) -> None:

@@ -131,9 +131,10 @@ def with_links(path: AnyPath, container: str, shards: list[Shard]) -> list[Shard
     """
     real = real_file(path)
     links = {} if real is path else {path.name: real}
+    is_written = bool(shards) and get_container(container).is_written
     # a folder of plain files may have a million
-    has_shards = bool(shards and (shards[0].name or get_container(container).is_written))
-    if isinstance(path, Path) and path.is_dir() and has_shards:
+    has_few = is_written or (shards and shards[0].name)
+    if isinstance(path, Path) and path.is_dir() and has_few:
         entries = [entry for entry in os.scandir(path) if entry.is_symlink()]
         links = {entry.name: real_file(Path(entry.path)) for entry in entries}
         gone = {entry.name for entry in entries if not os.path.exists(entry)}
@@ -143,13 +144,7 @@ def with_links(path: AnyPath, container: str, shards: list[Shard]) -> list[Shard
             if not shards:
                 raise missing(below(path, min(gone), any_text=True))
     # what Bushel keeps of a linked file is beside it, and other files are beside the link
-    elif (
-        links
-        and shards
-        and len(shards[0].files) == 1
-        and get_container(container).is_written
-        and below(real.parent, FOLDER).is_dir()
-    ):
+    elif links and is_written and len(shards[0].files) == 1 and below(real.parent, FOLDER).is_dir():
         links = {real.name: path}
         shards = _sniff(real, container)[1]
     if links:

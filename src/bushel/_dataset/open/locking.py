@@ -62,7 +62,9 @@ def locked_sources(paths: Sequence[AnyPath]) -> Iterator[None]:
         if not (path.exists() if isinstance(path, Path) else is_object(path) and path.writable):
             continue
         if path.is_file():
-            path = real_file(path)
+            real = real_file(path)
+            if real is not path and below(real.parent, FOLDER).is_dir():  # as `with_links` has it
+                path = real
             files.setdefault(str(path.parent), []).append(path)
         else:
             folders[str(path)] = path
