@@ -11,8 +11,9 @@ import numpy as np
 from tests.conformance.samples import make_samples
 from tests.conformance.target import Target, forget, numbered
 
+from bushel._dataset.views.stored_values import same_value
 from bushel.errors import BushelError, CorruptError, DamagedWarning
-from bushel.testing.expect import expect, expect_equal, expect_raises, same
+from bushel.testing.expect import expect, expect_equal, expect_raises
 from bushel.testing.readable import flip
 
 
@@ -31,7 +32,7 @@ def check_lost_sidecar(target: Target) -> None:
         leaves = list(_leaves([dataset[number], dataset.read([number], decode=False)[0]]))
         for name, value in sample.items():
             for element in value if spec[name].endswith("[]") else [value]:
-                is_read = any(same(leaf, element) for leaf in leaves)
+                is_read = any(same_value(leaf, element) for leaf in leaves)
                 expect(
                     is_read,
                     (f"{name}={element!r} of sample {number} is missing from {dataset.spec} without the sidecar"),

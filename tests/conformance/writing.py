@@ -9,8 +9,9 @@ import numpy as np
 from tests.conformance.samples import POOL, Sample, make_sample, make_samples
 from tests.conformance.target import Target, compare, forget, numbered
 
+from bushel._dataset.views.stored_values import same_value
 from bushel.errors import BushelError, SpecError
-from bushel.testing.expect import expect, expect_equal, expect_raises, same
+from bushel.testing.expect import expect, expect_equal, expect_raises
 
 HUGE = (16 << 20) + 5
 """Size of a huge value in bytes: more than 16 MiB, and not a multiple of a power of two."""
@@ -98,7 +99,7 @@ def check_keys_of_their_own(target: Target) -> None:
     keys = list(dataset.keys)
     expect_equal(len(set(keys)), 5, "number of different keys")
     for number, key in enumerate(keys):
-        expect(same(dataset[key], dataset[number]), f"ds[{key!r}] is not ds[{number}]")
+        expect(same_value(dataset[key], dataset[number]), f"ds[{key!r}] is not ds[{number}]")
 
 
 def check_empty_values(target: Target) -> None:

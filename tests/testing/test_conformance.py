@@ -16,6 +16,7 @@ from tests.conformance.target import Target
 from tests.formats import each_format
 from upath import UPath
 
+from bushel._dataset.views.stored_values import same_value
 from bushel.codecs import Codec
 from bushel.testing import (
     ConformanceError,
@@ -23,7 +24,7 @@ from bushel.testing import (
     check_codec,
     check_storage,
 )
-from bushel.testing.expect import expect_equal, expect_raises, same
+from bushel.testing.expect import expect_equal, expect_raises
 
 
 @pytest.mark.parametrize("check", CONTAINER_CHECKS)
@@ -137,9 +138,9 @@ def _borrow(data: Any) -> Any:
 
 def test_expectations() -> None:
     expect_equal({"a": [np.arange(3), float("nan")]}, {"a": [np.arange(3), float("nan")]}, "nested")
-    assert not same(np.arange(3), np.arange(3.0))
-    assert not same({"a": 1}, {"b": 1})
-    assert not same([1, 2], [1])
+    assert not same_value(np.arange(3), np.arange(3.0))
+    assert not same_value({"a": 1}, {"b": 1})
+    assert not same_value([1, 2], [1])
     with pytest.raises(ConformanceError, match="what: expected 2, found 1"):
         expect_equal(1, 2, "what")
     nothing = pytest.raises(ConformanceError, match="expected KeyError or IndexError, but nothing was raised")
@@ -150,5 +151,5 @@ def test_expectations() -> None:
 def test_samples_are_the_same_for_the_same_seed() -> None:
     spec = fit("bag", "B", random.Random(1))
     assert set(spec.items()) == set(POOL.items())
-    assert same(make_samples(spec, 3, 4), make_samples(spec, 3, 4))
-    assert not same(make_samples(spec, 3, 4), make_samples(spec, 4, 4))
+    assert same_value(make_samples(spec, 3, 4), make_samples(spec, 3, 4))
+    assert not same_value(make_samples(spec, 3, 4), make_samples(spec, 4, 4))

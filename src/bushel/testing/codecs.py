@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from bushel._dataset.views.stored_values import same_value
 from bushel.codecs import ArrayLayout, Codec, Ranged, get_codec
 from bushel.errors import CodecError
 
-from .expect import expect, expect_equal, same
+from .expect import expect, expect_equal
 
 _MUTATIONS = 200
 
@@ -86,7 +87,7 @@ def _check_buffers(codec: Codec, data: bytes, value: Any, what: str) -> None:
         decoded = codec.decode(view)
         expect_equal(decoded, value, f"{what}, decoded from a {type(view).__name__}")
     buffer[:] = bytes(len(buffer))
-    expect(same(decoded, value), f"{what}: the decoded value borrows the memory of its bytes")
+    expect(same_value(decoded, value), f"{what}: the decoded value borrows the memory of its bytes")
 
 
 def _check_ranged(ranged: Ranged, data: bytes, value: Any, what: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bushel._dataset.views.stored_values import same_value as same
+from bushel._dataset.views.stored_values import same_value
 
 
 class ConformanceError(AssertionError):
@@ -41,7 +41,7 @@ def expect(condition: object, message: str) -> None:
 
 def expect_equal(found: Any, expected: Any, what: str) -> None:
     """Fail unless two values are the same."""
-    if not same(found, expected):
+    if not same_value(found, expected):
         raise ConformanceError(f"{what}: expected {_short(expected)}, found {_short(found)}")
 
 

@@ -16,10 +16,11 @@ from typing import Any
 from msgspec import Struct, field
 
 from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.stored_values import same_value
 from bushel.containers import Container, ReadOptions, get_container
 from bushel.errors import BushelError, DamagedWarning, SpecError
 
-from .expect import InapplicableError, expect, expect_equal, expect_raises, same
+from .expect import InapplicableError, expect, expect_equal, expect_raises
 
 _DAMAGES = 300  # damaged copies of all files together; each file has 12 to 60
 
@@ -186,7 +187,7 @@ def check_values(readable: Readable) -> None:
         key = golden.all_keys[position]
         if golden.all_keys.count(key) == 1:
             expect(
-                same(dict(dataset[key]), dict(dataset[position])),
+                same_value(dict(dataset[key]), dict(dataset[position])),
                 f"ds[{key!r}] is not ds[{position}]",
             )
     for position in (len(golden.samples), -len(golden.samples) - 1):
