@@ -271,3 +271,10 @@ def test_a_value_is_not_taken_for_one_of_the_kind_of_the_first(
     if first == 1:
         bushel.pack(kind(samples), tmp_path / "int.tar", spec={"x": "int"}, sync=False)
         assert [sample["x"] for sample in bushel.open(tmp_path / "int.tar")] == [1, 1]
+
+
+@pytest.mark.parametrize("values", [[1, True], [0.5, False], [True, False]])
+def test_truth_values_of_a_column_stay(values: list[Any], tmp_path: Path) -> None:
+    bushel.pack({"x": values}, tmp_path / "x.tar", sync=False)
+    stored = [sample["x"] for sample in bushel.open(tmp_path / "x.tar")]
+    assert list(map(repr, stored)) == list(map(repr, values))

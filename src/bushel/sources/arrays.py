@@ -158,7 +158,8 @@ def _column(name: str, given: Any) -> tuple[str, _Column]:
         return "bytes", list(map(bytes, plain))
     if _holds(plain, str):
         return "utf8", plain
-    if _holds(plain, bool):  # in an array of integers they would become 0 and 1
+    # in an array of numbers they would become 0 and 1
+    if isinstance(plain, list) and bool in map(type, plain):
         return "json", plain
     if isinstance(plain, np.ndarray) and plain.dtype.hasobject and plain.ndim == 1:
         plain = list(plain)

@@ -137,3 +137,11 @@ def test_times_of_two_units_have_the_finer_one(kind: str, tmp_path: Path) -> Non
     assert column.compressed().tolist() == np.array([1000, 2], dtype).tolist()
     with pytest.raises(bushel.SpecError, match=r"0\.parquet.* value 0 is .*1\.parquet"):
         bushel.open(written("large", [("ms", [1 << 61]), ("ns", [2])]))
+
+
+def test_numbers_beside_arrays_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for number, values in enumerate([[[1, 2]], [1]]):
+        parquet.write_table(pyarrow.table({"x": values}), tmp_path / f"{number}.parquet")
+    bushel.open(tmp_path)
+    assert f"'x' is int in {tmp_path}/1.parquet, and array in files before it" in caplog.text

@@ -188,7 +188,8 @@ def _attempts(
         raise FormatError(
             f"no {container} dataset was found here",
             path,
-            hint="one dataset has one container: open it by itself, without container=",
+            hint="one dataset has one container, that of container= or of its first path: "
+            "open this path by itself, without container=",
         )
     yield _ask(path, installed_candidates(names))
     yield _ask(path, last_candidates(file))

@@ -135,7 +135,8 @@ def _warn_of_types(shards: Sequence[OpenShard], union: Mapping[str, Field]) -> N
                 continue
             is_either = wider(first, field) == first and wider(field, first) == field
             are_media = holds_media(first.codec) and holds_media(field.codec)
-            is_any = "array" in (first.codec, field.codec)
+            same_kind = first.codec[:5] == field.codec[:5]
+            is_any = same_kind and "array" in (first.codec, field.codec)
             if not is_either or are_media or is_any or field.name in named:
                 continue
             named.add(field.name)
