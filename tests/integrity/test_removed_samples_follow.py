@@ -428,3 +428,19 @@ def test_links_to_the_files_of_one_dataset_leave_them_out(tmp_path: Path, contai
     for _ in range(2):
         assert list(bushel.open(tmp_path / "links").keys) == ["k00", "k02", "k03"]
         bushel.index(tmp_path / "links")
+
+
+def test_one_of_several_bags_may_be_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of `.` does not tell that the list is beside another bag, or above a part."""
+    write(tmp_path / "bags", "bag", count=8, shard_samples=4)
+    bushel.remove(tmp_path / "bags", keys=["k06"], reason="opt-out")
+    monkeypatch.chdir(tmp_path / "bags/000001")
+    assert bushel.integrity.removed_positions(Path(), container="bag").tolist() == [2]
+    with pytest.raises(FileExistsError, match="is one of the bags of"):
+        bushel.convert(tmp_path / "bags", ".", container="bag", mode="overwrite")
+    assert bushel.erase(tmp_path / "bags").samples == 1
+    bushel.pack(tmp_path / "bags", tmp_path / "parts", container="tar", parts=2, sync=False)
+    bushel.remove(tmp_path / "parts", keys=["k01"], reason="opt-out")
+    monkeypatch.chdir(tmp_path / "parts/part-00000")
+    [name] = Path().glob("*.tar")
+    assert bushel.integrity.removed_positions(name, container="tar").tolist() == [1]

@@ -147,10 +147,11 @@ class Shard(Struct, frozen=True):
 
     @property
     def real_root(self) -> AnyPath:
-        """Its root, or the folder that this is a link to."""
-        if isinstance(self.root, Path) and self.root.is_symlink():
-            return self.root.resolve()
-        return self.root
+        """Its root; of a link, or of a path such as `.`, the folder by its own name."""
+        root = self.root
+        if isinstance(root, Path) and (root.name in ("", "..") or root.is_symlink()):
+            return root.resolve()
+        return root
 
     @property
     def roots(self) -> list[AnyPath]:
