@@ -15,7 +15,7 @@ from tests._pack.pack_sources import Numbered, files_of
 from tests.storage.objects.memory import Buckets, objects_in
 
 import bushel
-from bushel._pack.finish import repeated_hashes
+from bushel._index.shard import repeated_hashes
 from bushel._pack.run_folder import find_run
 from bushel.engines.local import LocalEngine
 from bushel.storage.objects.location import ObjectPath

@@ -40,10 +40,10 @@ from .column_scan import (
 from .columns import LONGEST_TEXT
 from .names import (
     AUTO,
+    EVERY,
     NONE,
     ColumnOf,
     column_of,
-    expanded,
     known_columns,
     names_of,
     usual_columns,
@@ -259,8 +259,9 @@ class Contents(Struct, frozen=True):
         Raises:
             KeyError, SpecError: As `column_of`.
         """
-        for name in expanded(self.columns, fields):
-            column_of(name, fields)
+        for name in self.columns:
+            if not name.startswith(EVERY):
+                column_of(name, fields)
 
     def missing_columns(self, index: ShardIndex) -> list[ColumnOf]:
         """Return the wanted columns that a table lacks."""

@@ -250,7 +250,8 @@ NONE = "none"
 BYTES = "bytes"
 """The part of a field's name that stands for the number of its stored bytes."""
 
-_EVERY = "*."
+EVERY = "*."
+"""The beginning of a name that stands for the columns of all fields."""
 
 _NUMBERS = (*NUMBERS, "bool", "datetime64", "timedelta64")
 _ARRAYS = ("array", "npy")
@@ -280,22 +281,6 @@ def names_of(columns: str | Iterable[str]) -> tuple[str, ...]:
     if not isinstance(columns, str):
         return tuple(columns)
     return tuple(name.strip() for name in columns.split(",") if name.strip())
-
-
-def expanded(names: Iterable[str], fields: Spec) -> list[str]:
-    """Return names of columns, where `*.width` stands for the columns of all fields that can have one."""
-    columns: list[str] = []
-    for name in names:
-        if name.startswith(_EVERY):
-            candidates = (f"{field}.{name.removeprefix(_EVERY)}" for field in fields)
-            columns += [
-                candidate
-                for candidate in candidates
-                if known_column_of(candidate, fields) is not None
-            ]
-        else:
-            columns.append(name)
-    return list(dict.fromkeys(columns))
 
 
 def column_of(name: str, fields: Spec) -> ColumnOf:
@@ -343,9 +328,20 @@ def known_column_of(name: str, fields: Spec) -> ColumnOf | None:
 
 
 def known_columns(names: Iterable[str], fields: Spec) -> list[ColumnOf]:
-    """Resolve names of columns, as `expanded` has them, without those that the fields cannot have."""
-    columns = (known_column_of(name, fields) for name in expanded(names, fields))
-    return [column for column in columns if column is not None]
+    """Resolve names of columns, each once, without those that no field has.
+
+    `*.width` stands for the columns of all fields that can have one.
+    """
+    columns: dict[str, ColumnOf] = {}
+    for name in names:
+        candidates = [name]
+        if name.startswith(EVERY):
+            candidates = [f"{field}.{name.removeprefix(EVERY)}" for field in fields]
+        for candidate in candidates:
+            column = known_column_of(candidate, fields)
+            if column is not None:
+                columns[candidate] = column
+    return list(columns.values())
 
 
 def field_of(name: str, fields: Spec) -> Field | None:

@@ -425,3 +425,10 @@ class Keys(Strings, frozen=True):
         same = np.flatnonzero(self.hashes[1:] == self.hashes[:-1])
         counts = Counter(self.take(np.unique(self.samples_at(np.union1d(same, same + 1)))))
         return [key for key, count in counts.items() if count > 1]
+
+
+def repeated_hashes(pieces: Sequence[U64]) -> U64:
+    """Return the hashes that occur more than once, ascending."""
+    hashes = np.concatenate([np.zeros(0, np.uint64), *pieces])
+    hashes.sort()  # in place: a large run has gigabytes of them
+    return np.unique(hashes[1:][hashes[1:] == hashes[:-1]])

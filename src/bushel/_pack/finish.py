@@ -21,7 +21,7 @@ from bushel._dataset.open.completeness import marker_path, overwrite_folder, unf
 from bushel._dataset.open.locking import lock_of, lock_part, lock_run
 from bushel._index.names import Labels, join_labels
 from bushel._index.saving import save_manifest
-from bushel._index.shard import FOLDER, Keys
+from bushel._index.shard import FOLDER, Keys, repeated_hashes
 from bushel._index.sidecar import Manifest, ManifestShard, load_index
 from bushel._runtime.arrays import U64
 from bushel._runtime.messages import log_warning
@@ -294,13 +294,6 @@ def _refuse_taken_keys(run: RunFolder, plan: RunPlan, hashes: U64) -> None:
         "The parts are not joined. Give every sample a key of its own with keys=, "
         "and start again with mode='overwrite', or write to another path"
     )
-
-
-def repeated_hashes(pieces: Sequence[U64]) -> U64:
-    """Return the hashes that occur more than once, ascending."""
-    hashes = np.concatenate([np.zeros(0, np.uint64), *pieces])
-    hashes.sort()  # in place: a large run has gigabytes of them
-    return np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
 
 
 def keys_with(hashes: U64, tables: Iterable[Keys]) -> list[str]:

@@ -191,6 +191,7 @@ class ShardInProgress:
         Raises:
             FileExistsError: A file of the shard exists.
         """
+        _check_new(plan)
         staging = Staging(
             plan.shard.root,
             plan.staging_name,
@@ -198,11 +199,6 @@ class ShardInProgress:
             sync=sync,
             new=not replace,
         )
-        try:
-            _check_new(plan)
-        except BaseException:
-            staging.discard()
-            raise
         return cls(plan, staging)
 
     @classmethod

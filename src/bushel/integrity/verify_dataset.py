@@ -22,7 +22,7 @@ from bushel._dataset.read.remaining import removed_in
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.identity import manifest_of_tables
 from bushel._index.names import Labels, join_labels
-from bushel._index.shard import Keys, Shard, may_lack_samples
+from bushel._index.shard import Keys, Shard, may_lack_samples, repeated_hashes
 from bushel._index.sidecar import Manifest, load_manifest
 from bushel._runtime.arrays import NO_NUMBERS, check_count
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, user_call
@@ -98,7 +98,8 @@ def verify(
     findings = Findings(check_count("max_problems", max_problems, least=1))
     load: Any = cache(load_manifest)  # each is read once
     places = discover(source, container, findings, index, load)
-    stop, meter = threading.Event(), _Meter(places, findings, callback_of(progress))
+    on_progress = callback_of(progress)
+    stop, meter = threading.Event(), _Meter(places, findings, on_progress)
 
     def tick(size: int) -> None:
         if stop.is_set():
@@ -108,7 +109,12 @@ def verify(
     report = tick if engine is None else unreported  # then the driver counts shards
     check = partial(check_shard, checks=Checks(checksums, decode, pickle, max_problems, report))
     results = each_shard(
-        places, check, threads=threads, finished=partial(meter.add, 0), engine=engine, stop=stop
+        places,
+        check,
+        threads=threads,
+        finished=on_progress and partial(meter.add, 0),
+        engine=engine,
+        stop=stop,
     )
     samples = 0
     for result in results:
@@ -173,8 +179,7 @@ def _size(place: Place) -> int:
 def _check_keys(checks: Sequence[ShardCheck], found: Findings) -> None:
     """Find keys that several samples have, in one shard or in several. Removed samples do not count."""
     keys_of = [check.index.keys or Keys.of(()) for check in checks]
-    hashes = np.sort(np.concatenate([keys.hashes for keys in keys_of]))
-    repeated = hashes[1:][hashes[1:] == hashes[:-1]]
+    repeated = repeated_hashes([keys.hashes for keys in keys_of])
     if not len(repeated):
         return
     shards = [
