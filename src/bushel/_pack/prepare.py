@@ -15,8 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.read.reader import Reader
-from bushel._dataset.read.shard_fields import labels_of, with_declared
-from bushel._dataset.read.shards import OpenShard, union_of_fields
+from bushel._dataset.read.shard_fields import with_declared
+from bushel._dataset.read.shards import OpenShard, labels_of, union_of_fields
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.contents import scanned_in
 from bushel._index.names import (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never, cast
 from msgspec.structs import replace
 
 from bushel._dataset.read.reader import Reader
-from bushel._dataset.read.shards import Listing, OpenShard, kinds, union_of_fields
+from bushel._dataset.read.shards import Listing, OpenShard, kinds, labels_of, union_of_fields
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.shard import may_lack_samples, warn_of_lists_above
 from bushel._runtime.public import check_flags, check_names, public
@@ -350,8 +350,6 @@ def _checked_shards(
 
         shards = with_one_type(shards)
     if any(shard.labels for shard in shards):
-        from bushel._dataset.read.shard_fields import labels_of
-
         labels_of(shards, union_of_fields(shards))  # raises if shards differ
     elif found.shards[1:] and not {*container.suffixes, *container.file_names}:
         from bushel._runtime.messages import log_warning

@@ -41,8 +41,7 @@ from .columns import part_of
 from .known_values import exact_kind
 from .reader import Reader
 from .selection import Selection
-from .shard_fields import labels_of
-from .shards import OpenShard
+from .shards import OpenShard, labels_of
 
 _AT_ONCE = 1 << 16
 

@@ -40,7 +40,6 @@ from .shards import (
     kinds,
     samples_of,
     union_of_fields,
-    whole_shards,
 )
 
 
@@ -343,3 +342,19 @@ def _revisions(shards: Sequence[OpenShard]) -> list[str]:
         return []
     roots = (shard.shard.root for shard in shards)
     return sorted({root.root for root in roots if is_object(root) and root.immutable})
+
+
+def whole_shards(shards: Sequence[OpenShard]) -> list[list[OpenShard]]:
+    """Return the shards, with the sections of one shard that follow each other together."""
+    together: list[list[OpenShard]] = []
+    for shard in shards:
+        last = together[-1][-1] if together else shard
+        if (
+            last.section is None
+            or shard.section is None
+            or shard.shard is not last.shard
+            or shard.section.number != last.section.number + 1
+        ):
+            together.append([])
+        together[-1].append(shard)
+    return together

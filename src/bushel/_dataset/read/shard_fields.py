@@ -14,7 +14,6 @@ from bushel._index.names import (
     Labels,
     can_be_named,
     check_labels,
-    join_labels,
     labels_of_fields,
 )
 from bushel._index.shard import Shard, sizes_of
@@ -28,7 +27,7 @@ from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec, wider
 
-from .shards import Listing, OpenShard, has_no_value, union_of_fields, whole_shards
+from .shards import Listing, OpenShard, has_no_value, union_of_fields
 
 if TYPE_CHECKING:
     from bushel.containers.features import Feature
@@ -210,17 +209,6 @@ def _made_again(shard: OpenShard, declared: CallerFields) -> OpenShard:
     return OpenShard.of(shard.container, shard.shard, index, stored=False, asked=declared)
 
 
-def labels_of(shards: Sequence[OpenShard], fields: Spec) -> Labels:
-    """Return the names of classes of a dataset with these shards.
-
-    Raises:
-        SpecError: Two shards give different names to the same number.
-    """
-    return join_labels(
-        ((str(shard.path(0)), shard.labels) for shard in shards if shard.labels), fields
-    )
-
-
 def labels_beside(container: str, shards: Sequence[Shard], manifest: Manifest | None) -> Labels:
     """Return the names of classes in a manifest that lists all shards, or in the file that the original tool keeps."""
     kind = get_container(container)
@@ -272,5 +260,7 @@ def file_sizes(shards: Sequence[OpenShard]) -> I64:
     if isinstance(shards, Listing):
         return shards.listed.sizes
     if any(shard.section is not None for shard in shards):
+        from .remaining import whole_shards
+
         shards = [parts[0] for parts in whole_shards(shards)]
     return concatenated([sizes_of(shard.stamps) for shard in shards], np.int64)

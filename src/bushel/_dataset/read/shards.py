@@ -13,14 +13,14 @@ from msgspec.structs import astuple, replace
 
 from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS, CallerFields
 from bushel._index.elements import Group
-from bushel._index.names import Labels
+from bushel._index.names import Labels, join_labels
 from bushel._index.shard import MANY_FILES, SMALL_FILE, FileStamp, Shard
 from bushel._index.table import ShardIndex, block_file
 from bushel._runtime.arrays import I64, LazySequence
 from bushel.containers import register_container, registered_here
 from bushel.errors import FormatError
 from bushel.kernels import decimal_texts
-from bushel.spec import Field, wider
+from bushel.spec import Field, Spec, wider
 from bushel.storage import AnyPath, File, is_object, open_known
 
 if TYPE_CHECKING:
@@ -424,24 +424,19 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
     return fields
 
 
+def labels_of(shards: Sequence[OpenShard], fields: Spec) -> Labels:
+    """Return the names of classes of a dataset with these shards.
+
+    Raises:
+        SpecError: Two shards give different names to the same number.
+    """
+    return join_labels(
+        ((str(shard.path(0)), shard.labels) for shard in shards if shard.labels), fields
+    )
+
+
 def has_no_value(name: str, shards: Sequence[OpenShard]) -> bool:
     """Return whether the tables of shards, which are not loaded from a store for it, say that no sample has a field."""
     return all(
         (shard.local or shard.loaded) and shard.index.fields[name].lacks_all for shard in shards
     )
-
-
-def whole_shards(shards: Sequence[OpenShard]) -> list[list[OpenShard]]:
-    """Return the shards, with the sections of one shard that follow each other together."""
-    together: list[list[OpenShard]] = []
-    for shard in shards:
-        last = together[-1][-1] if together else shard
-        if (
-            last.section is None
-            or shard.section is None
-            or shard.shard is not last.shard
-            or shard.section.number != last.section.number + 1
-        ):
-            together.append([])
-        together[-1].append(shard)
-    return together

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bushel._dataset.read.shard_fields import file_sizes, labels_of, unread_bytes
-from bushel._dataset.read.shards import Listing, OpenShard, kinds, whole_shards
+from bushel._dataset.read.shard_fields import file_sizes, unread_bytes
+from bushel._dataset.read.shards import Listing, OpenShard, kinds, labels_of
 from bushel._index.columns import drawable, objects_of
 from bushel._index.expansion import COSTLY, expansion_of
 from bushel._index.shard import may_lack_samples
@@ -133,6 +133,8 @@ def info_of(reader: Reader, spec: dict[str, str]) -> Info:
     some, sizes, unread = kinds(shards), file_sizes(shards), 0
     count_of_shards = len(shards)
     if any(shard.section is not None for shard in some):
+        from bushel._dataset.read.remaining import whole_shards
+
         count_of_shards, unread = len(whole_shards(shards)), unread_bytes(shards)
     if isinstance(shards, Listing):
         checksums = shards.listed.all_summed

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bushel._dataset.read.selection import Given, Mask, Sample
-from bushel._dataset.read.shards import kinds
+from bushel._dataset.read.shards import kinds, labels_of
 from bushel._index.elements import Elements, Group, element_rows
 from bushel._index.names import Labels
 from bushel._index.table import MISSING
@@ -214,8 +214,6 @@ class StoredValues(Samples):
         """
         if not any(map(attrgetter("labels"), kinds(self.reader.shards))):
             return {}
-        from bushel._dataset.read.shard_fields import labels_of
-
         return labels_of(kinds(self.reader.shards), self.selection.fields)
 
     @property
@@ -300,7 +298,6 @@ class StoredValues(Samples):
             array([ 6,  7,  8,  9, 10, 11])
         """
         from bushel._dataset.read.columns import part_of
-        from bushel._dataset.read.shard_fields import labels_of
         from bushel._dataset.read.where import choose
 
         column = partial(part_of, self.reader, self.selection.positions)
