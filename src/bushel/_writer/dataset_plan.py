@@ -12,7 +12,8 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._index.contents import Contents
 from bushel._index.key_lookup import KeyLookup
 from bushel._index.names import Labels, numbered, with_numbers
-from bushel._index.shard import Shard, Strings, may_lack_samples
+from bushel._index.shard import Shard, may_lack_samples
+from bushel._runtime.arrays import joined
 from bushel.containers.base import Layout, Stored, WriteOptions
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import CodecError, SpecError
@@ -146,8 +147,7 @@ def _numbered_keys(numbers: range) -> StoredColumn:
 
 
 def _key_column(keys: Sequence[str]) -> StoredColumn:
-    strings = Strings.of(keys)
-    return StoredColumn(strings.text, strings.offsets)
+    return StoredColumn(*joined([key.encode("utf-8", "surrogateescape") for key in keys]))
 
 
 def _check_text(key: object) -> None:
