@@ -26,8 +26,9 @@ from bushel._index.removal_list import (
     RemovalCall,
     stored_sizes,
 )
+from bushel._index.shard import sizes_of
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._runtime.arrays import I64, NO_NUMBERS, U64, offsets_of
+from bushel._runtime.arrays import I64, NO_NUMBERS, U64, concatenated, offsets_of
 from bushel.kernels import crc32
 from bushel.storage import is_object
 
@@ -358,3 +359,12 @@ def whole_shards(shards: Sequence[OpenShard]) -> list[list[OpenShard]]:
             together.append([])
         together[-1].append(shard)
     return together
+
+
+def file_sizes(shards: Sequence[OpenShard]) -> I64:
+    """Return int64[files], the size of each file of the shards, in bytes."""
+    if isinstance(shards, Listing):
+        return shards.listed.sizes
+    if any(shard.section is not None for shard in shards):
+        shards = [parts[0] for parts in whole_shards(shards)]
+    return concatenated([sizes_of(shard.stamps) for shard in shards], np.int64)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 from msgspec.structs import replace
 
 from bushel._dataset.open.caller_fields import CallerFields, renamed, renamed_column
@@ -16,9 +15,8 @@ from bushel._index.names import (
     check_labels,
     labels_of_fields,
 )
-from bushel._index.shard import Shard, sizes_of
+from bushel._index.shard import Shard
 from bushel._index.sidecar import Manifest
-from bushel._runtime.arrays import I64, concatenated
 from bushel._runtime.messages import log_warning
 from bushel.codecs.registry import holds_media
 from bushel.codecs.scalars import time_dtype
@@ -27,7 +25,7 @@ from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec, wider
 
-from .shards import Listing, OpenShard, has_no_value, union_of_fields
+from .shards import OpenShard, has_no_value, union_of_fields
 
 if TYPE_CHECKING:
     from bushel.containers.features import Feature
@@ -253,14 +251,3 @@ def warn_unread(path: str, shards: Sequence[OpenShard]) -> None:
             path,
             f"{size:,}",
         )
-
-
-def file_sizes(shards: Sequence[OpenShard]) -> I64:
-    """Return int64[files], the size of each file of the shards, in bytes."""
-    if isinstance(shards, Listing):
-        return shards.listed.sizes
-    if any(shard.section is not None for shard in shards):
-        from .remaining import whole_shards
-
-        shards = [parts[0] for parts in whole_shards(shards)]
-    return concatenated([sizes_of(shard.stamps) for shard in shards], np.int64)

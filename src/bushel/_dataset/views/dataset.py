@@ -149,7 +149,7 @@ class Dataset(StoredValues):
             >>> ds.size == sum(path.stat().st_size for path in Path("train").glob("*.tar"))
             True
         """
-        from bushel._dataset.read.shard_fields import file_sizes
+        from bushel._dataset.read.remaining import file_sizes
 
         return int(file_sizes(self.reader.shards).sum())
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bushel._dataset.read.shard_fields import file_sizes, unread_bytes
+from bushel._dataset.read.shard_fields import unread_bytes
 from bushel._dataset.read.shards import Listing, OpenShard, kinds, labels_of
 from bushel._index.columns import drawable, objects_of
 from bushel._index.expansion import COSTLY, expansion_of
@@ -129,12 +129,12 @@ def _typed(spec: Mapping[str, str]) -> str:
 
 def info_of(reader: Reader, spec: dict[str, str]) -> Info:
     """Return the info of a dataset with this reader and these fields."""
+    from bushel._dataset.read.remaining import file_sizes, whole_shards
+
     shards, incomplete = reader.shards, reader.incomplete
     some, sizes, unread = kinds(shards), file_sizes(shards), 0
     count_of_shards = len(shards)
     if any(shard.section is not None for shard in some):
-        from bushel._dataset.read.remaining import whole_shards
-
         count_of_shards, unread = len(whole_shards(shards)), unread_bytes(shards)
     if isinstance(shards, Listing):
         checksums = shards.listed.all_summed

@@ -198,7 +198,7 @@ def read_directly(dataset: DatasetT, fields: Any, *, decode: bool) -> DatasetT:
     """
     if not isinstance(dataset, Dataset) or not dataset.reader.local:
         return dataset
-    from bushel._dataset.read.shard_fields import file_sizes
+    from bushel._dataset.read.remaining import file_sizes
 
     enough = _TIMES_MEMORY * memory_limit()
     stored_bytes = int(file_sizes(dataset.reader.shards).sum())
