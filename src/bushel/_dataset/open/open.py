@@ -354,7 +354,10 @@ def _checked_shards(
     elif found.shards[1:] and not {*container.suffixes, *container.file_names}:
         from bushel._runtime.messages import log_warning
 
-        log_warning("%s: folders in a list are not classes: open the folder around them", path)
+        log_warning(
+            "%s: folders in a list are not classes, and may share keys: open the folder around them",
+            path,
+        )
     if any(shard.section for shard in shards):
         from bushel._dataset.read.shard_fields import warn_unread
 
