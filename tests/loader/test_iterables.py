@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
-from itertools import count, islice
+from itertools import count
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.loader.memory_dataset import MemoryDataset
 
-from bushel.loader import Loader, MapView, StreamLoader, in_batches, shuffle_buffer
+from bushel.loader import Loader, MapView, StreamLoader, shuffle_buffer
 
 
 @given(samples=st.integers(0, 60), size=st.integers(1, 70), initial=st.none() | st.integers(0, 70))
@@ -41,13 +41,6 @@ def test_the_first_sample_waits_for_the_initial_ones(initial: int | None, read: 
     source = iter(range(500))
     next(shuffle_buffer(source, 100, random.Random(0).randrange, initial=initial))
     assert next(source) == read
-
-
-def test_batches() -> None:
-    assert list(in_batches("abcde", 2)) == [["a", "b"], ["c", "d"], ["e"]]
-    assert list(in_batches("abcde", 2, drop_last=True)) == [["a", "b"], ["c", "d"]]
-    assert list(in_batches([], 2)) == []
-    assert list(islice(in_batches(count(), 3), 2)) == [[0, 1, 2], [3, 4, 5]]
 
 
 def test_iterators_as_options_are_read_once() -> None:

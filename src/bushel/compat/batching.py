@@ -1,4 +1,4 @@
-"""Batches of indices and of samples, for the loaders of GulpIO and of Gluon."""
+"""Batches of indices and of samples, for the loaders of GulpIO and of Gluon, and for WebDataset."""
 
 from __future__ import annotations
 
@@ -18,6 +18,20 @@ def shuffled(length: int) -> list[int]:
     """Return the numbers below `length` in an order drawn from NumPy's global generator."""
     order: list[int] = np.random.permutation(length).tolist()
     return order
+
+
+def in_batches(items: Iterable[T], size: int, *, drop_last: bool = False) -> Iterator[list[T]]:
+    """Yield items in lists of `size`; the last list may be shorter, unless `drop_last` leaves it out.
+
+    Examples:
+        >>> from bushel.compat.batching import in_batches
+        >>> list(in_batches(range(5), 2))
+        [[0, 1], [2, 3], [4]]
+    """
+    source = iter(items)
+    while batch := list(itertools.islice(source, size)):
+        if len(batch) == size or not drop_last:
+            yield batch
 
 
 class Batches:

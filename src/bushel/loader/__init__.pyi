@@ -22,7 +22,6 @@ from bushel.loader.read.random_window import RandomWindow as RandomWindow
 from bushel.loader.run.stats import LoaderStats as LoaderStats
 from bushel.loader.state import LoaderState as LoaderState
 from bushel.loader.stream_loader import StreamLoader as StreamLoader
-from bushel.loader.stream_loader import in_batches as in_batches
 from bushel.loader.stream_loader import shuffle_buffer as shuffle_buffer
 from bushel.loader.values.bad_samples import BadSample as BadSample
 from bushel.loader.values.collate import Padded as Padded

@@ -81,20 +81,6 @@ def _take(held: list[T], draw: Callable[[int], int]) -> T:
     return taken
 
 
-def in_batches(items: Iterable[T], size: int, *, drop_last: bool = False) -> Iterator[list[T]]:
-    """Yield items in lists of `size`; the last list may be shorter, unless `drop_last` leaves it out.
-
-    Examples:
-        >>> from bushel.loader import in_batches
-        >>> list(in_batches(range(5), 2))
-        [[0, 1], [2, 3], [4]]
-    """
-    source = iter(items)
-    while batch := list(islice(source, size)):
-        if len(batch) == size or not drop_last:
-            yield batch
-
-
 @public(instead=INSTEAD)
 class StreamLoader(StreamOptions, LoaderBase[Item]):
     """Iterates over a stream in batches. One `for` is one epoch, as with a `Loader`.

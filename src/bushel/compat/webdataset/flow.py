@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from bushel.compat.batching import in_batches
 from bushel.compat.errors import WrongTypeError, WrongUseError
-from bushel.loader import in_batches, shuffle_buffer
+from bushel.loader import shuffle_buffer
 
 from .errors import UnevenBatchError
 from .pytorch import is_tensor

@@ -20,8 +20,9 @@ from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from bushel.codecs import get_codec
+from bushel.compat.batching import in_batches
 from bushel.errors import FormatError, TooManyErrors
-from bushel.loader import in_batches, shuffle_buffer
+from bushel.loader import shuffle_buffer
 from bushel.storage import expand_braces
 
 from .channel import Channel as Channel

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TypeAlias
 
 from bushel import Dataset
+from bushel.compat.batching import in_batches
 from bushel.compat.webdataset.gopen import gopen
 from bushel.compat.webdataset.tariterators import tarfile_samples
 from bushel.compat.webdataset.utils import Sample
 from bushel.compat.webdataset.writer import ShardWriter, TarWriter
 from bushel.errors import FormatError, UnsupportedError
-from bushel.loader import in_batches
 from bushel.storage import expand_braces
 
 _Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
