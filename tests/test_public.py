@@ -10,6 +10,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from types import FunctionType
 from typing import Any
 
@@ -116,6 +117,24 @@ def public_modules() -> list[str]:
     promise = page.partition("The public names are")[2].partition("Modules whose")[0]
     named = re.findall(r"`(bushel(?:\.\w+)*)`", promise)
     return [name for name in named if name not in ("bushel.integrations", "bushel.compat")]
+
+
+def test_names_on_pages_are_there() -> None:
+    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]
+    named = {
+        (page.name, name)
+        for page in pages
+        for name in re.findall(r"""(?<![\w./'"-])bushel(?:\.\w+)+""", page.read_text("utf-8"))
+        if not name.startswith("bushel.integrations") and not name.endswith(".X")
+    }
+    missing = []
+    for page, name in sorted(named):
+        try:
+            resolve_name(name)
+        except (AttributeError, ImportError):
+            missing.append(f"{page}: {name}")
+    assert len(named) > 300
+    assert missing == []
 
 
 def public_things() -> list[tuple[str, str, Any]]:
