@@ -395,7 +395,8 @@ def _places(
         files = [shard.shard for shard in opened.shards]
     shards = {(str(shard.root), shard.name): shard for shard in files}
     ending = os.path.splitext(target[-1])[1]
-    listed = os.path.exists(os.path.join(*target[:-1], FOLDER, "manifest.json"))
+    # without an ending, the target is a folder of its own
+    listed = ending and os.path.exists(os.path.join(*target[:-1], FOLDER, "manifest.json"))
     shards_in = Counter(above for above, _ in shards)
     roots: dict[str, _Place] = {}
     for (above, name), shard in shards.items():
