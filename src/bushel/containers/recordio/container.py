@@ -109,9 +109,8 @@ class _RecordIO(Container):
         """Return damage that does not keep a dataset from being read: what a scan finds and the `.idx` hides.
 
         Returns:
-            There is an error for the first record that the `.idx` leaves out, for every key that
-            appears twice, for bytes at the end that are not a complete record, and for padding that
-            the last record lacks.
+            An error for the first record that the `.idx` leaves out, for each key that appears twice,
+            for an incomplete record at the end, and for padding that the last record lacks.
         """
         files = list(map(open_file, shard.paths))
         records, end, fault = scan_records(files[0])
