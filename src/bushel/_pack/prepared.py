@@ -394,9 +394,11 @@ def _places(
     elif isinstance(opened, Dataset):
         files = [shard.shard for shard in opened.shards]
     shards = {(str(shard.root), shard.name): shard for shard in files}
+    # a file that is replaced may be another shard of their dataset, which would have them twice
     ending = os.path.splitext(target[-1])[1]
-    # without an ending, the target is a folder of its own
-    listed = ending and os.path.exists(os.path.join(*target[:-1], FOLDER, "manifest.json"))
+    listed = os.path.isfile(os.path.join(*target)) and os.path.exists(
+        os.path.join(*target[:-1], FOLDER, "manifest.json")
+    )
     shards_in = Counter(above for above, _ in shards)
     roots: dict[str, _Place] = {}
     for (above, name), shard in shards.items():
@@ -409,7 +411,7 @@ def _places(
             path, place = f"{above}/{file}", (*root, *file.split("/"))
             if os.path.islink(path):  # it stands for the file that it names
                 place = _resolved(Path(path))
-            # other shards of the source would stay; or the target is another shard of the dataset
+            # other shards of the source would stay
             is_beside = listed and place[:-1] == target[:-1] and file.endswith(ending)
             if shards_in[above] > 1 if place == target else is_beside:
                 yield above, place[:-1]
