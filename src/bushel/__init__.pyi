@@ -1,5 +1,6 @@
 """The public names of `bushel` and their modules. Type checkers read this file, and so does the package itself."""
 
+from bushel import audit as audit
 from bushel import codecs as codecs
 from bushel import containers as containers
 from bushel import datasets as datasets

@@ -32,6 +32,15 @@ def test_every_stop_of_an_erase_in_a_folder(tmp_path: Path, container: str) -> N
         stops.check(number)
 
 
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_the_first_stops_of_a_writer(tmp_path: Path, container: str) -> None:
+    """Among them is the stop at which there is a manifest and no shard."""
+    options = next(options for job, options in FORMS if job == "writer" and options["container"] == container)
+    stops = Stops(JOBS["writer"], options, tmp_path)
+    for number in range(1, 4):
+        stops.check(number)
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize(("name", "options"), FORMS)
 def test_every_stop(tmp_path: Path, name: str, options: dict[str, Any]) -> None:

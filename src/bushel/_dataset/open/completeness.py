@@ -285,11 +285,13 @@ def interrupted_write(path: AnyPath) -> str | None:
     run = run_folder(path, single=bool(name))
     record = folder / FOLDER / f"{name or 'dataset'}.pack.json"  # of a run that packs
     in_parts = run.exists() and not (run / "result.json").exists()
+    state = find_manifest(marker_path(folder, name))  # the first file that a writer makes
     if is_half_replaced(folder, name):
         return f"replacing its files was interrupted: {_replace_again(path)}"
     if (
         is_staged(folder, name)
         or in_parts
+        or (state is not None and not state.complete)
         or (record.exists() and b'"finished":true' not in record.read_bytes())
     ):
         return f"a write of it was interrupted: {HOW_TO_COMPLETE}"
