@@ -184,6 +184,7 @@ def test_repair_keeps_the_types_on_record(tmp_path: Path) -> None:
         ("x,y\n1,a\n", "y,z\n2,3\n", True),
         ("x,y\n1,a\n", "x\n2\n", True),
         ("0,1\n1,2\n", "0,1,2\n3,4,5\n", True),
+        ("1999,2000\n1,2\n", "2000,2001\n3,4\n", True),  # years
         ("", "x\n1\n", True),
     ],
 )

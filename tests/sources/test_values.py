@@ -261,16 +261,30 @@ def test_times_have_their_units() -> None:
 
 
 @pytest.mark.parametrize("kind", [list, iter])
-@pytest.mark.parametrize(("first", "other"), [(1, True), (0.5, np.True_), ([1], [True]), (datetime(2024, 1, 2), 5)])
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [(1, True), (0.5, np.True_), ([1], [True]), (datetime(2024, 1, 2), 5), (datetime(2024, 1, 2), np.int64(5))],
+)
 def test_a_value_is_not_taken_for_one_of_the_kind_of_the_first(
     first: Any, other: Any, kind: Any, tmp_path: Path
 ) -> None:
     samples = [{"x": first}, {"x": other}]
-    with pytest.raises(bushel.TooManyErrors, match=r"field 'x'.* a value like the first one; spec=\{'x': TYPE\}"):
+    with pytest.raises(bushel.TooManyErrors, match=r"field 'x'.* a value like the first one \(spec=\{'x': TYPE\}"):
         bushel.pack(kind(samples), tmp_path / "x.tar", sync=False)
     if first == 1:
         bushel.pack(kind(samples), tmp_path / "int.tar", spec={"x": "int"}, sync=False)
         assert [sample["x"] for sample in bushel.open(tmp_path / "int.tar")] == [1, 1]
+
+
+def test_results_of_transforms_are_no_values_of_another_kind(tmp_path: Path) -> None:
+    bushel.pack([{"x": 3}, {"x": 4}], tmp_path / "x.tar", transforms={"x": lambda number: number == 3}, sync=False)
+    assert [sample["x"] for sample in bushel.open(tmp_path / "x.tar")] == [1, 0]
+
+
+@pytest.mark.parametrize("other", [b"x", "x", None])
+def test_truth_values_beside_others_than_numbers_are_refused_as_a_column(other: Any, tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="the column 'x'"):
+        bushel.pack({"x": [True, other]}, tmp_path / "x.tar", sync=False)
 
 
 @pytest.mark.parametrize("values", [[1, True], [0.5, False], [True, False]])

@@ -24,7 +24,7 @@ from bushel._runtime.arrays import I64, NO_NUMBERS
 from bushel._runtime.processes import WorkerProcess, answer, pickle_for_worker, portable
 from bushel._writer.sample_values import check_list
 from bushel.codecs import get_codec, holds_image
-from bushel.codecs.base import Buffer, codec_error, found_bytes
+from bushel.codecs.base import Buffer, codec_error, found_bytes, refused
 from bushel.codecs.extensions import storing_codec
 from bushel.codecs.image import ImageReading, as_pixels, decode_image
 from bushel.containers.stored_column import StoredColumn
@@ -34,7 +34,7 @@ from bushel.sources.arrays import taken
 from bushel.spec import KEY
 
 from .feeds import Batch, Feed
-from .field_plan import FieldPlan, base_codec, check_kind, image_kind
+from .field_plan import FieldPlan, base_codec, image_kind
 
 if TYPE_CHECKING:  # packing without transforms imports none
     from .field_steps import FieldSteps
@@ -237,6 +237,9 @@ class Encoder(Struct, frozen=True):
                     codec = kind
                 value, is_stored = decode_image(value, ImageReading(exif_rotate=True), codec), False
         elif not is_stored:
+            if isinstance(value, plan.unlike):
+                advice = f"spec={{{plan.source.name!r}: TYPE}} names the type of all"
+                raise refused(codec, f"a value like the first one ({advice})", value)
             value = as_pixels(value, exif_rotate=upright)
         if steps is not None:
             # packing without transforms needs nothing of it
@@ -250,8 +253,6 @@ class Encoder(Struct, frozen=True):
                     return changed
                 value, is_stored = changed, False
         if not is_stored:
-            if plan.inferred:
-                check_kind(plan.target, value)
             return storing_codec(plan.target.codec, codec).encode(value)
         if holds_image(codec):
             return self._image(plan, value)

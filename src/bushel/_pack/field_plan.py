@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bushel._index.names import Labels, can_be_named, join_names, numbered, numbers_classes
 from bushel._kinds import BEGINNINGS, IMAGES, kind_of
 from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec, holds_image
-from bushel.codecs.base import Buffer, refused
+from bushel.codecs.base import Buffer
 from bushel.codecs.registry import NUMBERS, asked_for, content_codec
 from bushel.containers.base import Container, Layout
 from bushel.containers.stored_column import StoredColumn
@@ -38,6 +39,9 @@ def image_kind(data: Buffer) -> str | None:
 
 
 _SCALARS = frozenset({"utf8", *NUMBERS})
+_BOOLS = bool, np.bool_
+_COUNTS = int, np.int64, np.int32
+_UNLIKE = {"int": _BOOLS, "float": _BOOLS, "datetime64": _COUNTS, "timedelta64": _COUNTS}
 
 
 class FieldPlan(Struct, frozen=True):
@@ -52,7 +56,8 @@ class FieldPlan(Struct, frozen=True):
     classes: Mapping[str, int] = {}  # numbers of the classes that values may name
     # whether images of another kind than the field's stay as they are
     any_image: bool = False
-    inferred: bool = False  # whether its type is that of the first value
+    # classes of values that the codec takes, but that are of another kind than the first one
+    unlike: tuple[type, ...] = ()
 
     @property
     def given(self) -> str:
@@ -147,11 +152,13 @@ def plan_values(
         kinds = {base_codec(field.codec), base_codec(codec)}
         is_image = holds_image(codec) and holds_image(field.codec)
         copied = field.codec == codec or (is_image and (len(kinds) == 1 or codec == "image"))
-        inferred = name not in declared
-        any_image = inferred and not layout.only_named_kinds
-        plans[name] = FieldPlan(
-            field, targets[name], codec, copied, any_image=any_image, inferred=inferred
-        )
+        plans[name] = FieldPlan(field, targets[name], codec, copied)
+        if name not in declared:
+            plans[name] = replace(
+                plans[name],
+                any_image=not layout.only_named_kinds,
+                unlike=_UNLIKE.get(base_codec(field.codec), ()),
+            )
     return plans
 
 
@@ -265,20 +272,6 @@ def _renamed(labels: Labels, names: Mapping[str, str], fields: Iterable[Field]) 
         if new is not None and can_be_named(spec, new):
             renamed[new] = names_of_classes
     return renamed
-
-
-_BOOLS = bool | np.bool_
-_UNLIKE: Any = {"int": _BOOLS, "float": _BOOLS, "datetime64": int, "timedelta64": int}
-"""The values that a codec takes, and that are of another kind than those from which it is inferred."""
-
-
-def check_kind(field: Field, value: Any) -> None:
-    """Raise CodecError if a value is of another kind than the first one, from which its type is inferred."""
-    if isinstance(value, _UNLIKE.get(base_codec(field.codec), ())):
-        expected = (
-            f"a value like the first one; spec={{{field.name!r}: TYPE}} names the type of all"
-        )
-        raise refused(field.codec, expected, value)
 
 
 def renumber(value: Any, numbers: NewNumbers, what: str) -> Any:

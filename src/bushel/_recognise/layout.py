@@ -153,8 +153,11 @@ def layout_of(
             dotted = _Listing.of(names, partial(_cut_first, re.compile(rf"\.{after}")))
             shared = _shared_extensions(dotted)
             media = set(filter(media_of, shared))
-            is_field = not all(map(numbers.match, shared)) or any(map(numbers.match, declared))
-            if media and is_field:
+            # `cat.jpg` is one more photo, and so are a thousand photos of two names
+            kinds = Counter(numbers.sub("", name, count=1) for name in shared)
+            are_few = max(kinds.values(), default=0) <= len({*dotted.stems})
+            is_field = are_few and any(kinds[name] == 1 for name in shared)
+            if media and (is_field or any(map(numbers.match, declared))):
                 return _by_extension(dotted, shared.union(declared), media, declared)
     counts = Counter(listing.extensions)
     kind_of = main_media(counts)

@@ -62,16 +62,16 @@ class _Csv(LineContainer):
         """Raise FormatError for a file without a name of those before it, apart from numbers: it has no header."""
         before = dict[str, str]()
         for path, columns in names:
-            shared = before.keys() & columns
-            if len(shared) < min(len(before), len(columns)) and all(map(_NUMBER.fullmatch, shared)):
+            texts = [name for name in columns if not _NUMBER.fullmatch(name)]
+            if before and texts and before.keys().isdisjoint(texts):
                 other = next(iter(before.values()))
                 raise FormatError(
-                    f"its first line ({few(columns)}) has no name of {other} ({few([*before])})",
+                    f"its first line ({few(texts)}) has no name of {other} ({few([*before])})",
                     path,
                     hint="if one of them is data, name the columns with spec=; open files of "
                     "different tables one by one, and join them with bushel.concat",
                 )
-            before |= dict.fromkeys(columns, path)
+            before |= dict.fromkeys(texts, path)
 
 
 CONTAINER = _Csv()
@@ -140,7 +140,6 @@ def _columns(names: list[str], spec: Spec | None, file: LineFile) -> tuple[list[
             f"{file.real.path} has no column {missing[0]!r}: its first line has "
             f"{have}. If that is not a header, spec= must name {len(names)} fields"
         )
-    # as pandas calls them
     numbers = list(filter(_NUMBER.fullmatch, names))
     # pandas calls columns 0, 1, 2
     may_be_data = "." in "".join(numbers) or numbers == names
@@ -151,6 +150,7 @@ def _columns(names: list[str], spec: Spec | None, file: LineFile) -> tuple[list[
             file.real.path,
             few(names),
         )
+    # as pandas calls them
     named = [name or f"Unnamed: {number}" for number, name in enumerate(names)]
     if len(set(named)) < len(named):
         twice = next(name for name in named if named.count(name) > 1)

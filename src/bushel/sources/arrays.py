@@ -159,7 +159,7 @@ def _column(name: str, given: Any) -> tuple[str, _Column]:
     if _holds(plain, str):
         return "utf8", plain
     # in an array of numbers they would become 0 and 1
-    if isinstance(plain, list) and bool in map(type, plain):
+    if isinstance(plain, list) and bool in map(type, plain) and _holds(plain, (int, float)):
         return "json", plain
     if isinstance(plain, np.ndarray) and plain.dtype.hasobject and plain.ndim == 1:
         plain = list(plain)
