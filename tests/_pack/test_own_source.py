@@ -128,7 +128,7 @@ def test_one_file_of_a_view_is_not_replaced_by_the_view(tmp_path: Path, containe
 
 
 def test_a_shard_of_a_dataset_does_not_get_the_samples_of_the_others(place: Path) -> None:
-    """They would stand in the dataset twice, also if the source is a stream. A file that is new is not one of its shards."""
+    """They would stand in the dataset twice, also if the source is a stream. A new file is not one of its shards."""
     names = ["data/train/shard-000000.tar", "data/train/shard-000001.tar"]
     before = files_of(place)
     for source, target in (
@@ -143,6 +143,15 @@ def test_a_shard_of_a_dataset_does_not_get_the_samples_of_the_others(place: Path
     assert bushel.pack(bushel.open_stream(names), "data/train/all.tar", sync=False).samples == 6
     with pytest.warns(bushel.errors.IncompleteWarning, match=r"1 shard \(all.tar\) is not listed"):
         assert len(bushel.open("data/train")) == 6
+
+
+def test_the_current_folder_is_replaced(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of the call is done, although `.` leads nowhere then."""
+    monkeypatch.chdir("data/train")
+    assert bushel.convert("../../files/train.tar", ".", container="tar", mode="overwrite", sync=False).samples == 6
+    monkeypatch.chdir(place)
+    assert len(bushel.open("data/train")) == 6
+    assert b'"finished":true' in (place / "data/train/.bushel/dataset.pack.json").read_bytes()
 
 
 def test_targets_beside_the_source_are_taken(place: Path) -> None:

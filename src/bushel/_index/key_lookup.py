@@ -5,6 +5,7 @@ Ten million pairs take seconds. Pure: no I/O.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -179,6 +180,13 @@ class KeyView(LazySequence[str]):
     def __iter__(self) -> Iterator[str]:
         for first in range(0, self._length, _CHUNK):
             yield from self[first : first + _CHUNK]
+
+    def index(self, value: Any, start: int = 0, stop: int = sys.maxsize) -> int:
+        """Return the first position of a key."""
+        try:
+            return super().index(value, start, stop)
+        except ValueError:
+            raise ValueError(f"no sample has the key {value!r}") from None
 
 
 def equal_hashes(left: U64, right: U64) -> tuple[I64, I64]:

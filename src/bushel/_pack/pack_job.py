@@ -28,7 +28,7 @@ from bushel._writer.target import Mode, Target, WriterOptions, choose_container
 from bushel.errors import UnsupportedError, error_limit
 from bushel.sources.foreign import StoredStream
 from bushel.sources.samples import Stream, in_memory
-from bushel.storage import AnyPath, real_file, remove_tree, workplace
+from bushel.storage import AnyPath, absolute, real_file, remove_tree, workplace
 from bushel.storage.lock import Lock
 
 from .encoder import Result, WorkerPool
@@ -63,7 +63,8 @@ def pack_whole(
     if mode == "overwrite" and isinstance(path, Path):
         staging = overwrite_folder(path)
     log = ErrorLog(error_log_path(path), staging=staging)
-    record = RunRecord(record_path(path, single=target.single), plan, log, items.digest)
+    place = record_path(absolute(path), single=target.single)  # it may be the current folder
+    record = RunRecord(place, plan, log, items.digest)
     ledger = Ledger(path, mode, _limit(prepared, options), log, record)
     writing = replace(prepared.writing, expected=total)
     with (
@@ -307,6 +308,7 @@ def write_dataset(
             f"cannot pack to {target}: expected a local path, or the URL of an object store"
         )
     target = real_file(target)
+    log = error_log_path(target)
     container = choose_container(target, options.writer)
     started = time.monotonic()
     with ExitStack() as stack:
@@ -320,7 +322,7 @@ def write_dataset(
         else:
             run = RunFolder(target, container.suffix)
             totals = pack_in_parts(run, prepared, prepared.parts, options, progress)
-    log, written = error_log_path(target), totals.written
+    written = totals.written
     return PackResult(
         container=container.name,
         paths=totals.paths,

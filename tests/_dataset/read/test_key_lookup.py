@@ -96,6 +96,9 @@ def test_how_a_view_of_keys_shows_itself() -> None:
     view = KeyView(2000, lambda positions: [f"k{position}" for position in positions.tolist()])
     assert repr(view) == "<2000 keys: 'k0', 'k1', 'k2', …>"
     assert view[1998:] == ["k1998", "k1999"]
+    assert view.index("k7", 7) == 7
+    with pytest.raises(ValueError, match="no sample has the key 'nope'"):
+        view.index("nope")
     assert repr(KeyView(0, lambda positions: [])) == "<0 keys: >"
 
 
