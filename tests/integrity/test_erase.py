@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.cli.running import fails, run
+from tests.full_disk import little_room
 from tests.integrity.removed import COUNT, GONE, KEPT, keys
 
 import bushel
@@ -207,18 +208,18 @@ def test_the_index_can_be_elsewhere(tmp_path: Path) -> None:
     assert bushel.verify(path, index=place).verdict == "ok"
 
 
-def test_the_space_is_checked_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path / "data", "tar")
-    bushel.remove(path, keys=keys(GONE), reason="opt-out")
-    before = everything(path)
-
-    class Full:
-        f_bavail = f_bfree = f_blocks = f_frsize = 1
-
-    monkeypatch.setattr(os, "statvfs", lambda _: Full)
-    with pytest.raises(OSError, match="does not fit on the disk"):
-        bushel.erase(path)
-    assert everything(path) == before
+def test_a_shard_stays_when_the_disk_is_full(tmp_path: Path) -> None:
+    """Less space than an old shard needs is enough for a new one, which lacks samples."""
+    with bushel.Writer(tmp_path / "data", {"blob": "bytes"}, container="tar", sync=False) as writer:
+        for key in keys(range(COUNT)):
+            writer.append({"blob": bytes(10_000)}, key=key)
+    bushel.remove(tmp_path / "data", positions=range(1, COUNT), reason="opt-out")
+    before = everything(tmp_path)
+    with little_room(2000), pytest.raises(OSError, match="too large"):
+        bushel.erase(tmp_path / "data")
+    assert everything(tmp_path) == before
+    with little_room(30_000):
+        assert bushel.erase(tmp_path / "data").samples == COUNT - 1
 
 
 _KILLED = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -95,8 +94,8 @@ def erase(source: AnySource, *, call: str | None = None, index: AnyLocation = "a
             The error names the command that writes the dataset without them.
         FormatError: A sample that stays is damaged.
         InUseError: A writer is open for the dataset.
-        OSError: A file cannot be written, or the disk has too little space for the largest of the
-            shards.
+        OSError: A file cannot be written, or the disk has too little space for a new shard, which
+            is written beside the old one.
 
     Examples:
         >>> done = bushel.remove("train/", keys=["cat/0"], reason="opt-out")
@@ -120,7 +119,6 @@ def erase(source: AnySource, *, call: str | None = None, index: AnyLocation = "a
             stay = np.delete(rows, gone[numbers == number] - starts[number])
             target = target_of(opened[number].shard)
             rewrites.append(ShardRewrite(opened[number], stay, manifests, target))
-        _check_space(rewrites, opened[0].shard.root)
         files = [path for rewrite in rewrites for path in rewrite.opened.shard.paths]
         left = [str(path) for path in files if path.stat().st_nlink > 1]
         before = sum(rewrite.size for rewrite in rewrites)
@@ -175,14 +173,6 @@ def _check(opened: OpenShard, source: str) -> None:
         raise UnsupportedError(
             f"Bushel only reads {kind}, so it cannot erase samples there: {instead}"
         )
-
-
-def _check_space(rewrites: Sequence[ShardRewrite], root: Any) -> None:
-    """Raise OSError if the largest new shard does not fit on the disk beside the old one."""
-    needed = max((rewrite.size for rewrite in rewrites), default=0)
-    if needed and shutil.disk_usage(root).free < needed:
-        what = f"erasing writes a new shard of up to {needed:,} bytes"
-        raise OSError(errno.ENOSPC, f"{what}, which does not fit on the disk", root)
 
 
 def _manifests(opened: Sequence[OpenShard]) -> Iterator[tuple[AnyPath, dict[str, OpenShard]]]:
