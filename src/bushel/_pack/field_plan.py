@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from bushel._index.names import Labels, can_be_named, join_names, numbered, numbers_classes
 from bushel._kinds import BEGINNINGS, IMAGES, kind_of
@@ -152,13 +151,12 @@ def plan_values(
         kinds = {base_codec(field.codec), base_codec(codec)}
         is_image = holds_image(codec) and holds_image(field.codec)
         copied = field.codec == codec or (is_image and (len(kinds) == 1 or codec == "image"))
-        plans[name] = FieldPlan(field, targets[name], codec, copied)
-        if name not in declared:
-            plans[name] = replace(
-                plans[name],
-                any_image=not layout.only_named_kinds,
-                unlike=_UNLIKE.get(base_codec(field.codec), ()),
-            )
+        inferred = name not in declared
+        any_image = inferred and not layout.only_named_kinds
+        unlike = _UNLIKE.get(base_codec(field.codec), ()) if inferred else ()
+        plans[name] = FieldPlan(
+            field, targets[name], codec, copied, any_image=any_image, unlike=unlike
+        )
     return plans
 
 

@@ -347,8 +347,6 @@ def _one_kind(
 
 
 def _taken(values: Sequence[T], places: Sequence[int]) -> list[T]:
-    if isinstance(places, range):
-        return list(values)
     return [values[place] for place in places]
 
 

@@ -149,7 +149,6 @@ def _codec_for(stored: Stored, declared: Field, reading: str) -> str:
     base, target_base = _base(codec), _base(target)
     if is_registered(base) or is_registered(target_base) or base == "bytes":
         return reading
-    numbers = stored.numbers
     if base in TEXT_CODECS:
         return _of_text(stored, declared, reading)
     if base in _ARRAYS:
@@ -159,7 +158,7 @@ def _codec_for(stored: Stored, declared: Field, reading: str) -> str:
     # the same bytes as another type, by a codec of the container's own
     if reading == codec or reading.startswith(f"{base}-") or base.startswith(f"{_base(reading)}-"):
         return reading
-    if numbers is not None and _is_number(target_base):  # all of them are exact
+    if stored.numbers is not None and _is_number(target_base):  # all of them are exact
         return f"as({target},{codec})"
     if _is_number(target_base) or target_base in _ARRAYS:
         raise _refused(stored, declared)

@@ -66,7 +66,7 @@ class _Csv(LineContainer):
             if before and texts and before.keys().isdisjoint(texts):
                 other = next(iter(before.values()))
                 raise FormatError(
-                    f"its first line ({few(texts)}) has no name of {other} ({few([*before])})",
+                    f"its first line ({few(columns)}) has no name of {other} ({few([*before])})",
                     path,
                     hint="if one of them is data, name the columns with spec=; open files of "
                     "different tables one by one, and join them with bushel.concat",
