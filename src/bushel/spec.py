@@ -37,6 +37,11 @@ class Field(Struct, frozen=True):
         return f"{self.codec}[]" if self.sequence else self.codec
 
     @property
+    def base_codec(self) -> str:
+        """Name of its codec without parameters: `array`."""
+        return self.codec.partition("(")[0]
+
+    @property
     def names_file(self) -> bool:
         """Whether the stored text is the name of a file, whose bytes are the value: `jpg(path)`, `jpg(url)`."""
         return self.codec.endswith(("(path)", "(url)"))

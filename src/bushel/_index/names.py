@@ -38,7 +38,7 @@ def holds_numbers(fields: Spec, name: str) -> bool:
 
 
 def _base(fields: Spec, name: str) -> str:
-    return fields[name].codec.partition("(")[0] if name in fields else ""
+    return fields[name].base_codec if name in fields else ""
 
 
 def numbers_classes(fields: Spec, name: str) -> bool:
@@ -370,7 +370,7 @@ def _reading(field: Field, part: str) -> Reading | None:
 
 
 def _kind(field: Field) -> _Kind:
-    base = field.codec.partition("(")[0]
+    base = field.base_codec
     if base in registry.registered:
         return "other"
     if holds_image(field.codec):

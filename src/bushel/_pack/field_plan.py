@@ -153,7 +153,7 @@ def plan_values(
         copied = field.codec == codec or (is_image and (len(kinds) == 1 or codec == "image"))
         inferred = name not in declared
         any_image = inferred and not layout.only_named_kinds
-        unlike = _UNLIKE.get(base_codec(field.codec), ()) if inferred else ()
+        unlike = _UNLIKE.get(field.base_codec, ()) if inferred else ()
         plans[name] = FieldPlan(
             field, targets[name], codec, copied, any_image=any_image, unlike=unlike
         )

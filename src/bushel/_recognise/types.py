@@ -43,7 +43,7 @@ _DTYPES = {
     "f32": "float32",
     "bool": "bool",
 }
-
+_NUMBERS = frozenset((*WHOLE, *REAL, "bool", "datetime64", "timedelta64", "as"))
 
 _Placed: TypeAlias = tuple[int, Buffer]
 """Where a value is, and its stored bytes."""
@@ -86,7 +86,7 @@ def resolve(stored: Stored, declared: Field, reading: str) -> str:
         return stored.codec
     codec, numbers = _codec_for(stored, declared, reading), stored.numbers
     reason = ""
-    if numbers is not None and _is_number(_base(declared.codec)):
+    if numbers is not None and declared.base_codec in _NUMBERS:
         changed = np.flatnonzero(~_kept(numbers, declared.codec, stored.field.codec))
         if not len(changed):
             return codec
@@ -153,14 +153,14 @@ def _codec_for(stored: Stored, declared: Field, reading: str) -> str:
         return _of_text(stored, declared, reading)
     if base in _ARRAYS:
         return _of_array(stored, declared)
-    if _is_number(base):
+    if base in _NUMBERS:
         return _of_number(stored, declared)
     # the same bytes as another type, by a codec of the container's own
     if reading == codec or reading.startswith(f"{base}-") or base.startswith(f"{_base(reading)}-"):
         return reading
-    if stored.numbers is not None and _is_number(target_base):  # all of them are exact
+    if stored.numbers is not None and target_base in _NUMBERS:  # all of them are exact
         return f"as({target},{codec})"
-    if _is_number(target_base) or target_base in _ARRAYS:
+    if target_base in _NUMBERS or target_base in _ARRAYS:
         raise _refused(stored, declared)
     return reading
 
@@ -184,12 +184,12 @@ def converted(numbers: np.ndarray, target: str, source: str) -> np.ndarray | Non
 
 def is_converted(stored: Field, declared: Field) -> bool:
     """Return whether `resolve` decides how values become values of another type: numbers, texts, JSON and arrays."""
-    bases = _base(stored.codec), _base(declared.codec)
+    bases = _base(stored.codec), declared.base_codec
     if stored.sequence != declared.sequence or any(map(is_registered, bases)):
         return False
     if all(base in _ARRAYS for base in bases):  # the dtypes have to be known
         return "(" in stored.codec and "(" in declared.codec
-    return all(base in (*TEXT_CODECS, *_ARRAYS) or _is_number(base) for base in bases)
+    return all(base in (*TEXT_CODECS, *_ARRAYS) or base in _NUMBERS for base in bases)
 
 
 def _base(codec: str) -> str:
@@ -200,19 +200,15 @@ def _arguments(codec: str) -> str:
     return codec.partition("(")[2].removesuffix(")")
 
 
-def _is_number(base: str) -> bool:
-    return base in WHOLE or base in REAL or base in ("bool", "datetime64", "timedelta64", "as")
-
-
 def _of_text(stored: Stored, declared: Field, reading: str) -> str:
     """Read text or JSON: as a number, as a list of JSON, as it is."""
-    target, target_base, base = declared.codec, _base(declared.codec), _base(stored.codec)
+    target, target_base, base = declared.codec, declared.base_codec, _base(stored.codec)
     is_json = base in _JSON
     if is_json and stored.field.codec == "utf8" and target_base != "utf8":
         raise _refused(stored, declared, "some of its texts have escapes")
     is_whole = base == "float-text" and target_base in WHOLE
     if (
-        (is_json and _is_number(target_base))
+        (is_json and target_base in _NUMBERS)
         or base == "csv-text"
         or is_whole
         or time_dtype(target) is not None
@@ -233,7 +229,7 @@ def _of_text(stored: Stored, declared: Field, reading: str) -> str:
 
 
 def _of_array(stored: Stored, declared: Field) -> str:
-    target, target_base = declared.codec, _base(declared.codec)
+    target, target_base = declared.codec, declared.base_codec
     if target_base == "json":
         return f"as({target},{stored.codec})"
     if stored.codec == "varints":  # TFRecord's lists of int64
@@ -278,10 +274,10 @@ def _widens(old: np.dtype[Any], new: np.dtype[Any]) -> bool:
 
 
 def _of_number(stored: Stored, declared: Field) -> str:
-    target, target_base = declared.codec, _base(declared.codec)
-    if not (_is_number(target_base) or target_base == "json"):
+    target, target_base = declared.codec, declared.base_codec
+    if not (target_base in _NUMBERS or target_base == "json"):
         raise _refused(stored, declared)
-    if stored.numbers is None and target_base in WHOLE and _base(stored.field.codec) in REAL:
+    if stored.numbers is None and target_base in WHOLE and stored.field.base_codec in REAL:
         raise _refused(
             stored,
             declared,

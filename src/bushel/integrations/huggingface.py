@@ -144,7 +144,7 @@ def _feature(field: Field, example: Any) -> Any:
     """Return the feature of a field's values, given one of them or None."""
     import datasets
 
-    codec = field.codec.partition("(")[0]
+    codec = field.base_codec
     if holds_image(codec):
         return datasets.Image()
     if holds_clip(codec):

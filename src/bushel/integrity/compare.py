@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from bushel._dataset.views.stored_values import same_value
 from bushel._index.columns import Column
 from bushel._index.identity import same_keys
 from bushel._index.names import field_of
@@ -262,9 +263,7 @@ def _value_differences(
             rows = slice(first, first + _CHUNK)
             pairs = zip(known.piece(rows).plain(), found.piece(rows).plain(), strict=True)
             for row, (was, is_now) in enumerate(pairs, first):
-                same = was == is_now or (was != was and is_now != is_now)
-                # among texts, a number has its own type
-                if not same or type(was) is not type(is_now):
+                if not same_value(was, is_now):
                     said = f"{_shown(was)}, but the value in the files has {_shown(is_now)}"
                     yield f"column {name!r} has {said}", row
     except ValueError as error:  # its arrays contradict each other

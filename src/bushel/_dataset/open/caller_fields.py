@@ -365,7 +365,7 @@ def _outdated(stored: Field, known: ShardIndex, index: ShardIndex) -> bool:
         # a type that was declared for other values has no column; lines have no bool of their own
         is_natural = stored.name in known.columns and stored.codec != "bool"
         return is_natural and wider(stored, now) != stored
-    bases = [field.codec.partition("(")[0] for field in (stored, now)]
+    bases = [field.base_codec for field in (stored, now)]
     numeric = all(base in _NUMBERS or base.endswith(_ARRAY) for base in bases)
     return (
         numeric and stored.codec != now.codec and (bases[1] not in _NUMBERS or bases[0] in _NUMBERS)

@@ -247,7 +247,7 @@ class _Gulp(Container):
         frames = frames_field(spec)
         in_meta = [field for field in spec.values() if field is not frames]
         for field in in_meta:
-            if field.codec.partition("(")[0] not in _JSON:
+            if field.base_codec not in _JSON:
                 raise SpecError(
                     f"field {field.name!r}: gulp stores all but the frames as JSON, "
                     f"which cannot hold {field.type}; use tar, ffrecord, recordio or bag"

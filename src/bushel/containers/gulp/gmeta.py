@@ -254,7 +254,7 @@ _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 
 def frames_field(spec: Spec) -> Field:
     """Return the one field of JPEG frames. Raise SpecError if the spec has no such field, or several."""
-    frames = [field for field in spec.values() if field.codec.partition("(")[0] in ("jpg", "jpeg")]
+    frames = [field for field in spec.values() if field.base_codec in ("jpg", "jpeg")]
     if len(frames) != 1:
         names = ", ".join(repr(field.name) for field in frames) or "none"
         raise SpecError(

@@ -207,7 +207,7 @@ def check_first_values(file: File, declared: Field, column: FieldExtents) -> Non
     Raises:
         SpecError: A value is of another type.
     """
-    if declared.codec.partition("(")[0] in _MEDIA:  # decoding these takes long
+    if declared.base_codec in _MEDIA:  # decoding these takes long
         return
 
     decode = get_codec(declared.codec).decode
