@@ -127,22 +127,15 @@ def test_one_file_of_a_view_is_not_replaced_by_the_view(tmp_path: Path, containe
     assert files_of(top) == before
 
 
-def test_a_shard_of_a_dataset_does_not_get_the_samples_of_the_others(place: Path) -> None:
-    """They would stand in the dataset twice, also if the source is a stream. A new file is not one of its shards."""
-    names = ["data/train/shard-000000.tar", "data/train/shard-000001.tar"]
-    before = files_of(place)
-    for source, target in (
-        (names[1:], names[0]),
-        (bushel.open(names[1]), names[0]),
-        (bushel.open_stream("data/train/*.tar"), names[0]),
-    ):
-        with pytest.raises(FileExistsError, match=f"{target} is in the source .*data/train"):
-            bushel.pack(source, target, mode="overwrite", sync=False)
-    assert files_of(place) == before
-    assert bushel.pack(bushel.open_stream(names[0]), names[0], mode="overwrite", sync=False).samples == 3
-    assert bushel.pack(bushel.open_stream(names), "data/train/all.tar", sync=False).samples == 6
-    with pytest.warns(bushel.errors.IncompleteWarning, match=r"1 shard \(all.tar\) is not listed"):
+def test_files_of_a_dataset_are_written_to_files_beside_them(place: Path) -> None:
+    """A new one is no shard before it is indexed, and one that is there is replaced by who says so."""
+    name, other = "data/train/shard-000000.tar", "data/train/small.tar"
+    for source in (name, bushel.open(name), bushel.open_stream(name)):
+        assert bushel.pack(source, other, mode="overwrite", sync=False).samples == 3
+    with pytest.warns(bushel.errors.IncompleteWarning, match=r"1 shard \(small.tar\) is not listed"):
         assert len(bushel.open("data/train")) == 6
+    bushel.index("data/train")
+    assert bushel.pack(name, other, mode="overwrite", sync=False).samples == 3
 
 
 def test_the_current_folder_is_replaced(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

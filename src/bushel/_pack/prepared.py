@@ -24,7 +24,6 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
 from bushel._index.identity import digest_of_value
 from bushel._index.names import check_labels, names_of
-from bushel._index.shard import FOLDER, Shard
 from bushel._runtime.arrays import I64, check_count
 from bushel._runtime.draws import Order
 from bushel._runtime.order import Sequential, Shuffle
@@ -388,17 +387,9 @@ def _places(
             yield from (
                 (f"{opened.root}/{name}", (*folder, *name.split("/"))) for name in opened.listing
             )
-    files: list[Shard] = []
-    if isinstance(opened, StoredStream):
-        files = [Shard.of(as_path(path)) for path in filter(_is_path, opened.sources)]
-    elif isinstance(opened, Dataset):
-        files = [shard.shard for shard in opened.shards]
-    shards = {(str(shard.root), shard.name): shard for shard in files}
-    # a file that is replaced may be another shard of their dataset, which would have them twice
-    ending = os.path.splitext(target[-1])[1]
-    listed = os.path.isfile(os.path.join(*target)) and os.path.exists(
-        os.path.join(*target[:-1], FOLDER, "manifest.json")
-    )
+    if not isinstance(opened, Dataset):
+        return
+    shards = {(str(shard.shard.root), shard.shard.name): shard.shard for shard in opened.shards}
     shards_in = Counter(above for above, _ in shards)
     roots: dict[str, _Place] = {}
     for (above, name), shard in shards.items():
@@ -412,8 +403,7 @@ def _places(
             if os.path.islink(path):  # it stands for the file that it names
                 place = _resolved(Path(path))
             # other shards of the source would stay
-            is_beside = listed and place[:-1] == target[:-1] and file.endswith(ending)
-            if shards_in[above] > 1 if place == target else is_beside:
+            if place == target and shards_in[above] > 1:
                 yield above, place[:-1]
             yield path, place
 

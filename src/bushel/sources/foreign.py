@@ -220,7 +220,6 @@ class StoredStream(Stream):
     def __init__(self, stream: StreamDataset) -> None:
         samples = iter(stream.stored())
         self._head = list(_first(samples))
-        self.sources = stream.sources
         super().__init__(itertools.chain(self._head, samples), spec=stream.spec)
 
     def lacking(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
