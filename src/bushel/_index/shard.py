@@ -220,7 +220,12 @@ def of_each_folder(shards: Iterable[Shard]) -> Iterable[Shard]:
     """Return one shard of each kind in each folder: they have the same lists of removed samples of folders."""
     # by identity: the names of 100,000 folders take four times as long
     return {
-        (id(shard.root), id(shard.index), id(shard.alias), not shard.name): shard
+        (
+            id(shard.root),
+            id(shard.index),
+            shard.alias and str(shard.alias.parent),
+            not shard.name,
+        ): shard
         for shard in shards
     }.values()
 

@@ -213,3 +213,16 @@ def test_metadata_of_photos_are_not_logged_as_unread(tmp_path: Path, caplog: pyt
     (tmp_path / "photos/metadata.jsonl").write_text('{"file_name": "img 000.jpg", "n": 1}')
     assert bushel.open(tmp_path / "photos").spec == {"image": "jpg", "n": "int"}
     assert "read as folder" not in caplog.text
+
+
+def test_links_whose_files_have_other_names_are_files_as_others(tmp_path: Path) -> None:
+    """So the Hub's cache has them, many in one folder. Nothing of Bushel's is beside those files."""
+    for name in ("blob", "a.tar"):
+        with bushel.Writer(tmp_path / "files/a.tar", {"label": "int"}, mode="overwrite", sync=False) as writer:
+            writer.append({"label": 1}, key="k")
+        if name == "blob":
+            os.rename(tmp_path / "files/a.tar", tmp_path / "files/blob")
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.tar").symlink_to(tmp_path / "files" / name)
+    aliases = [bushel.open(tmp_path / name).shards[0].shard.alias for name in ("blob", "a.tar")]
+    assert aliases == [None, tmp_path / "files/a.tar"]

@@ -129,24 +129,29 @@ def with_links(path: AnyPath, container: str, shards: list[Shard]) -> list[Shard
 
     Shards whose links lead nowhere are left out. Raise FileNotFoundError if all are.
     """
-    real = real_file(path)
-    links = {} if real is path else {path.name: real}
+    real, links = real_file(path), dict[str, AnyPath]()
     is_written = bool(shards) and get_container(container).is_written
     # a folder of plain files may have a million
     has_few = is_written or (shards and shards[0].name)
     if isinstance(path, Path) and path.is_dir() and has_few:
         entries = [entry for entry in os.scandir(path) if entry.is_symlink()]
-        links = {entry.name: real_file(Path(entry.path)) for entry in entries}
+        paths = {entry.name: Path(entry.path) for entry in entries}
+        # not those of the Hub's cache, whose files have no names
+        links = {
+            name: real for name, link in paths.items() if (real := real_file(link)) is not link
+        }
         gone = {entry.name for entry in entries if not os.path.exists(entry)}
         if gone:
             log_warning("%s: left out links that lead nowhere: %s", path, few(sorted(gone)))
             shards = [shard for shard in shards if gone.isdisjoint(shard.files)]
             if not shards:
                 raise missing(below(path, min(gone), any_text=True))
-    # what Bushel keeps of a linked file is beside it, and other files are beside the link
-    elif links and is_written and len(shards[0].files) == 1 and below(real.parent, FOLDER).is_dir():
-        links = {real.name: path}
-        shards = _sniff(real, container)[1]
+    elif real is not path:
+        links = {path.name: real}
+        # what Bushel keeps of a linked file is beside it, and other files are beside the link
+        if is_written and len(shards[0].files) == 1 and below(real.parent, FOLDER).is_dir():
+            links = {real.name: path}
+            shards = _sniff(real, container)[1]
     if links:
         shards = [replace(shard, alias=links.get(shard.files[0], shard.alias)) for shard in shards]
     return shards
