@@ -267,22 +267,23 @@ class Overwrite:
         Raises:
             OSError: The swap failed. The old dataset is still there.
         """
-        name, single = self.staged.name, self._single
+        name, beside = self.staged.name, list[str]()
         own = own_list(name)
-        beside = list(_files_beside(self._publication.folder)) if single else []
-        for changed in lists.values() if single else ():
-            write_whole(self._publication.path_of(own), encode_removal_list(changed))
-            beside.append(own)
-        if not single:  # who finds the new folder must find its lock, too
-            self._lock.follow(lock_of(self.staged), lock_of(self._real))
-            keep_beside(self._real, self.staged, lists, forget=self._forget)
         left = [
             f"{FOLDER}/staging/{name}",
             f"{FOLDER}/{name}.pack.json",
             f"{FOLDER}/{name}.manifest.json",
         ]
-        if single and self._forget:
-            left.append(own)
+        if self._single:
+            beside += _files_beside(self._publication.folder)
+            for changed in lists.values():
+                write_whole(self._publication.path_of(own), encode_removal_list(changed))
+                beside.append(own)
+            if self._forget:
+                left.append(own)
+        else:  # who finds the new folder must find its lock, too
+            self._lock.follow(lock_of(self.staged), lock_of(self._real))
+            keep_beside(self._real, self.staged, lists, forget=self._forget)
         # an old `.idx` must not be read with the new `.rec`
         clear = [old for old in self._old if old in beside and not old.startswith(f"{FOLDER}/")]
         self._publication.commit([name, *beside], clear=clear, drop=[*self._old, *left])

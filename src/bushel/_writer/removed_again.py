@@ -24,15 +24,13 @@ from bushel.containers.base import ReadOptions
 from bushel.errors import BushelError
 from bushel.storage import AnyPath
 
-from .publishing import Overwrite
-
 
 def keep_removed(
     path: AnyPath,
     final: Sequence[Shard],
     written: Sequence[OpenShard],
     before: int,
-    replaced: Overwrite | None,
+    replaced: Sequence[AnyPath],
 ) -> dict[str, RemovalList]:
     """Find the new samples that are removed ones, and log how many stay out, and how many may be read again.
 
@@ -41,22 +39,21 @@ def keep_removed(
         final: The shards of the new dataset, with their places in the end.
         written: The same, where they are now.
         before: Number of samples that are not new.
-        replaced: The replacement of the dataset, which may store the same values in other bytes.
+        replaced: The lists of a dataset that is replaced. The new one may store the same values in
+            other bytes.
 
     Returns:
         The lists that name removed samples as the new shards store them, by their paths.
     """
-    lists = lists_beside(final, () if replaced is None else replaced.lists)
+    lists = lists_beside(final, replaced)
     changed: dict[str, RemovalList] = {}
     alike = [NO_NUMBERS]
-    for number, placed in enumerate(lists):
-        if replaced is None:
-            break
+    for number, placed in enumerate(lists if replaced else ()):
         lookup = NameLookup(placed.removed.names)
         positions, entries = named_positions(written, placed, lookup, same=False)
         alike.append(positions)
         # the lists of the folder include the list of each file
-        if len(positions) and placed.path in replaced.lists and str(placed.path) not in changed:
+        if len(positions) and placed.path in replaced and str(placed.path) not in changed:
             removed = _as_stored_again(placed, lookup, path, written, positions, entries)
             changed[str(placed.path)] = removed
             lists[number] = replace(placed, removed=removed)

@@ -329,12 +329,13 @@ class WrittenShards:
         if self._options.forget_removed or not isinstance(root, Path):
             return {}
         final = [replace(opened.shard, root=root) for opened in self.shards]
-        if not (may_lack_samples(final) or (self.replaced and self.replaced.lists)):
+        replaced = self.replaced.lists if self.replaced else ()
+        if not (may_lack_samples(final) or replaced):
             return {}
         from .removed_again import keep_removed
 
         before = self._marker.before or 0
-        return keep_removed(self._final_path, final, self.shards, before, self.replaced)
+        return keep_removed(self._final_path, final, self.shards, before, replaced)
 
     def leave(self) -> None:
         """Wait for the upload, and remove the folders that are empty."""

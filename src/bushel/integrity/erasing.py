@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -105,10 +104,10 @@ def erase(source: AnySource, *, call: str | None = None, index: AnyLocation = "a
         11
     """
     paths = expand_paths(source)
-    locked = paths if index in POLICIES else [*paths, index_place(index)]
-    with locked_sources(locked):
+    places = [] if index in POLICIES else [index_place(index)]
+    with locked_sources([*paths, *places]):
         complete_rewrites(find(paths).shards)
-        opened = _opened(paths, index)
+        opened = _opened(paths, places)
         gone = removed_in(opened, _chosen(lists_beside([one.shard for one in opened]), call))
         starts = offsets_of(one.samples for one in opened)
         numbers = np.searchsorted(starts, gone, side="right") - 1
@@ -124,7 +123,7 @@ def erase(source: AnySource, *, call: str | None = None, index: AnyLocation = "a
         before = sum(rewrite.size for rewrite in rewrites)
         for rewrite in rewrites:
             rewrite.run()
-        for path, shards in _manifests(_opened(paths, index)):
+        for path, shards in _manifests(_opened(paths, places)):
             manifest = find_manifest(path)
             if manifest is not None and (now := _with_tables(manifest, shards)) != manifest:
                 save_manifest(now, path)
@@ -132,11 +131,12 @@ def erase(source: AnySource, *, call: str | None = None, index: AnyLocation = "a
     return Erasure(len(gone), len(rewrites), before - after, tuple(left))
 
 
-def _opened(paths: Sequence[Any], index: Any) -> list[OpenShard]:
+def _opened(paths: Sequence[AnyPath], places: Sequence[AnyPath]) -> list[OpenShard]:
+    """Return the shards at paths, with their index in another place if there is one."""
     found = find(paths)
     shards = found.shards
-    if index not in POLICIES:
-        shards = indexed_in(shards, index_place(index))
+    for place in places:
+        shards = indexed_in(shards, place)
     return open_shards(found.container, shards, ReadOptions(checksums=True))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from itertools import compress
 from pathlib import Path
 from typing import cast
 
@@ -181,15 +182,13 @@ def _gone(names: Sequence[str], path: AnyPath, hint: str) -> FormatError:
 
 def _still_there(shards: Sequence[Shard]) -> list[Shard]:
     """Return the listed shards whose files exist, on a server that cannot list folders."""
-    from bushel._runtime.parallel import parallel_map
+    from bushel._runtime.parallel import map_all
 
     def is_there(shard: Shard) -> bool:
         return all(path.is_file() for path in shard.paths)
 
-    present = parallel_map(
-        is_there, shards, threads=_AT_ONCE, limit=len(shards), name="bushel-find"
-    )
-    return [shard for shard, exists in zip(shards, present, strict=True) if exists]
+    present = map_all(is_there, shards, threads=_AT_ONCE, name="bushel-find")
+    return list(compress(shards, present))
 
 
 def _shown(names: Sequence[str]) -> str:

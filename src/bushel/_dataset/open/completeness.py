@@ -303,11 +303,7 @@ def find_incomplete(
 ) -> Incomplete | None:
     """Return the state of the first incomplete one of some datasets."""
     roots = {str(shard.root): shard.root for shard in shards}
-    if (
-        len(paths) == 1
-        and str(paths[0]) not in roots
-        and all(is_part(root.name) for root in roots.values())
-    ):
+    if len(paths) == 1 and are_parts(paths[0], shards):
         return _incomplete_parts(paths[0], list(roots.values()), load)
     files = len(paths) == 1 or (len(paths) < _MANY and isinstance(paths[0], Path))
     for path in paths:

@@ -136,7 +136,7 @@ def with_links(path: AnyPath, container: str, shards: list[Shard]) -> list[Shard
     if isinstance(path, Path) and path.is_dir() and has_few:
         entries = [entry for entry in os.scandir(path) if entry.is_symlink()]
         paths = {entry.name: Path(entry.path) for entry in entries}
-        # not those of the Hub's cache, whose files have no names
+        # but not in the Hub's cache, where files have other names
         links = {
             name: real for name, link in paths.items() if (real := real_file(link)) is not link
         }
