@@ -341,9 +341,10 @@ def _checked_shards(
 
         shards = [described(shard, features) for shard in shards]
     container = get_container(found.container)
-    container.check_names(
-        (str(shard.path(0)), [field.name for field in shard.fields]) for shard in kinds(shards)
-    )
+    if len(shards) > 1:
+        container.check_names(
+            (str(shard.path(0)), [field.name for field in shard.fields]) for shard in kinds(shards)
+        )
     fields = dict.fromkeys(chain.from_iterable(shard.fields for shard in shards))
     if len(fields) > len({field.name for field in fields}):
         from bushel._dataset.read.shard_fields import with_one_type

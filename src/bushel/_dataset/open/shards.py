@@ -87,11 +87,11 @@ def as_written(folder: AnyPath, container: str | None) -> Found | None:
     """
     with os.scandir(str(folder)) as entries:
         present = [entry for entry in entries if entry.name not in _BESIDE]
+    if any(entry.is_symlink() for entry in present):  # there may be lists beside the linked files
+        return None
     names = [entry.name for entry in present]
     owners = candidates(names)
     if len(owners) != 1 or container not in (None, owners[0].name):
-        return None
-    if any(entry.is_symlink() for entry in present):  # there may be lists beside the linked files
         return None
     manifest = readable_manifest(folder / f"{FOLDER}/manifest.json")
     if manifest is None or not manifest.complete or manifest.container != owners[0].name:
