@@ -180,13 +180,6 @@ LAYOUTS: dict[str, Row] = {
         (),
         [],
     ),
-    "numbers beside a suffix": (
-        ["x.0.jpg", "x.1.jpg", "x.seg.png", "y.0.jpg", "y.1.jpg", "y.seg.png"],
-        ["x", "y"],
-        {"0.jpg": "jpg", "1.jpg": "jpg", "seg.png": "png"},
-        (),
-        [],
-    ),
     "a thousand photos of two names": (
         ["cat.0.jpg", "cat.1.jpg", "cat.2.jpg", "cat.txt", "dog.0.jpg", "dog.1.jpg", "dog.2.jpg", "dog.txt"],
         ["cat.0", "cat.1", "cat.2", "dog.0", "dog.1", "dog.2"],

@@ -214,8 +214,6 @@ def test_a_folder_without_a_complete_shard_has_no_data(tmp_path: Path) -> None:
 
 
 def test_options_that_would_do_nothing(tars: list[Path]) -> None:
-    assert "leave out --json and --fields" in fails("ls", tars[0], "--csv", "--fields")
-    assert "leave out --json and --fields" in run("ls", tars[0], "--csv", "--json", code=2)
     out = tars[0].parent / "out"
     assert "'a' is given twice" in fails("split", tars[0], out, "a=0.5", "a=0.5", "b=0.5")
     assert "--forget-removed needs --overwrite" in fails("convert", tars[0], out, "-c", "tar", "--forget-removed")

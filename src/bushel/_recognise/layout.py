@@ -1,6 +1,7 @@
 """Which samples, fields and classes the files of a folder have: a pure function of their names.
 
-docs/folders.md has the rules. The majority decides, and never a stray file.
+docs/folders.md has the rules. The majority decides: a stray file never takes a field or a
+class from a dataset.
 """
 
 from __future__ import annotations
@@ -74,8 +75,10 @@ class _Listing(Struct, frozen=True):
 
     @classmethod
     def of(cls, names: Sequence[str], cut: Callable[[str], tuple[str, str]]) -> _Listing:
-        """Return files with these names, and the two parts that a function cuts each into."""
-        # the pairs do not live on: a million of them would keep the garbage collector busy for seconds
+        """Return files with these names, and the two parts that a function cuts each into.
+
+        The pairs do not live on: a million of them would keep the garbage collector busy for seconds.
+        """
         stems, extensions = [], []
         for stem, extension in map(cut, names):
             stems.append(stem)
@@ -147,18 +150,12 @@ def layout_of(
         return _by_roles(names, depth, splits, roles, place)
     listing = _Listing.of(names, _cut)
     if "." in "".join(listing.stems):
-        # `cat.0.jpg` and `cat.1.jpg` are photos, unless there is `cat.seg.png`, or `0.jpg` is declared
-        numbers = re.compile(r"[0-9]+\.")
-        for after in ("", r"(?![0-9]+\.)"):
-            dotted = _Listing.of(names, partial(_cut_first, re.compile(rf"\.{after}")))
-            shared = _shared_extensions(dotted)
-            media = set(filter(media_of, shared))
-            # `cat.jpg` is one more photo, and so are a thousand photos of two names
-            kinds = Counter(numbers.sub("", name, count=1) for name in shared)
-            are_few = max(kinds.values(), default=0) <= len({*dotted.stems})
-            is_field = are_few and any(kinds[name] == 1 for name in shared)
-            if media and (is_field or any(map(numbers.match, declared))):
-                return _by_extension(dotted, shared.union(declared), media, declared)
+        # `cat.0.jpg` and `cat.1.jpg` are photos of their own, unless the caller declares `0.jpg`
+        numbers = "" if any(name[:1].isdigit() for name in declared) else r"(?![0-9]+\.)"
+        dotted = _Listing.of(names, partial(_cut_first, re.compile(rf"\.{numbers}")))
+        shared = _shared_extensions(dotted)
+        if media := set(filter(media_of, shared)):
+            return _by_extension(dotted, shared.union(declared), media, declared)
     counts = Counter(listing.extensions)
     kind_of = main_media(counts)
     companions = set[str]()
@@ -347,6 +344,8 @@ def _one_kind(
 
 
 def _taken(values: Sequence[T], places: Sequence[int]) -> list[T]:
+    if isinstance(places, range):
+        return list(values)
     return [values[place] for place in places]
 
 

@@ -232,7 +232,7 @@ class _Command(click.Command):
             name = error.option_name.strip("-").replace("-", "_")
             options = {f"--{ours.replace('_', '-')}" for ours in instead_of(name, PARAMETERS)}
             if name == "format":  # of the files, or of the output
-                options |= {"--csv", "--json"}
+                options.add("--json")
             names = {name for parameter in self.params for name in parameter.opts}
             if not options & names:
                 raise

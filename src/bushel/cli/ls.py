@@ -25,7 +25,7 @@ from .options import (
     names_in,
     pairs,
 )
-from .output import harmless, print_bytes, print_csv, print_json, print_text, say, wrong_option
+from .output import harmless, print_bytes, print_json, print_text, say
 
 if TYPE_CHECKING:
     from bushel._dataset.views.dataset import Dataset
@@ -44,7 +44,6 @@ class ListOptions(Struct, frozen=True):
         where: List samples for which this is true, such as 'label == 3 and image.width > 256'.
         columns: Show these columns, such as label,image.width.
         sort: Sort by this column; -image.width puts the largest values first.
-        csv: Print CSV: position, key, and the columns.
     """
 
     number: Number = None
@@ -53,7 +52,6 @@ class ListOptions(Struct, frozen=True):
     where: str | None = None
     columns: str | None = None
     sort: str | None = None
-    csv: bool = False
 
 
 def ls(
@@ -71,22 +69,18 @@ def ls(
     Examples:
       bushel ls train/ -n 10 --fields
       bushel ls train/ --json | jq .key
-      bushel ls train/ --where 'label == 3' --columns label,image.width --csv
+      bushel ls train/ --where 'label == 3' --columns label,image.width
     """
     from bushel._dataset.views.dataset import Dataset
 
     from .describe import listing
 
     dataset = chosen.opened(path, **asdict(trust))
-    names, as_csv = names_in(listed.columns) or [], listed.csv
+    names = names_in(listed.columns) or []
     start, number = listed.start, listed.number
-    if as_csv and (as_json or listed.fields):
-        raise wrong_option(
-            "--csv", "it prints position, key and columns: leave out --json and --fields"
-        )
     places: Any = range(0)
     values: dict[str, list[Any]] = {}
-    if listed.where or names or listed.sort or as_csv:
+    if listed.where or names or listed.sort:
         if not isinstance(dataset, Dataset):
             raise ValueError(
                 "a stream has no columns: write it as a dataset first, with `bushel convert`"
@@ -94,14 +88,10 @@ def ls(
         dataset, places = _chosen(dataset, listed)
         values = {name: dataset.column(name).tolist() for name in names}
         start, number = 0, None
-    if as_csv:
-        print_csv(["position", "key", *names])
     for position, key, sizes in listing(dataset, start, number, sizes=listed.fields or as_json):
         cells = {name: column[position] for name, column in values.items()}
         place = int(places[position]) if len(places) else position
-        if as_csv:
-            print_csv([place, key, *cells.values()])
-        elif as_json:
+        if as_json:
             finite = {
                 name: None if value in _NOT_IN_JSON or value != value else value
                 for name, value in cells.items()

@@ -64,16 +64,6 @@ def print_bytes(data: Buffer) -> None:
         sys.stdout.buffer.write(data)
 
 
-def print_csv(row: Sequence[object]) -> None:
-    """Print a line of CSV. None is empty."""
-    import csv
-    import io
-
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(row)
-    print_text(line.getvalue())
-
-
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON."""
     import json
