@@ -150,7 +150,7 @@ class RemovalList(Struct, frozen=True):
         return RemovalList(calls, offsets_of(np.diff(self.starts)[stay]), names, self.clean)
 
     def joined(self, other: RemovalList) -> RemovalList:
-        """Return the list with the calls of another one. A call that both have names the samples of both."""
+        """Return the union of two lists: a call that is in both names the samples of both."""
         joined = self
         for call in other.calls:
             names = Names.join([self.names_of(call.id), other.names_of(call.id)])

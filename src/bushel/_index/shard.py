@@ -137,8 +137,9 @@ class Shard(Struct, frozen=True):
     def removal_lists(self) -> list[AnyPath]:
         """The lists of removed samples of folders that may name its samples: also above a bag's folder, or a part."""
         lists = [root / f"{self.shared}/{REMOVED}" for root in self.roots]
+        folder = self.real_root
         # paths of others may lack a parent
-        above, name = getattr(self.real_root, "parent", None), self.real_root.name
+        above, name = getattr(folder, "parent", None), folder.name
         if above is not None and name.startswith("part-"):
             lists.append(above / FOLDER / REMOVED)
         if above is not None and not self.name and name.isdecimal():

@@ -134,13 +134,11 @@ def with_links(path: AnyPath, container: str, shards: list[Shard]) -> list[Shard
     # a folder of plain files may have a million
     has_few = is_written or (shards and shards[0].name)
     if isinstance(path, Path) and path.is_dir() and has_few:
-        entries = [entry for entry in os.scandir(path) if entry.is_symlink()]
-        paths = {entry.name: Path(entry.path) for entry in entries}
+        paths = [Path(entry.path) for entry in os.scandir(path) if entry.is_symlink()]
         # but not in the Hub's cache, where files have other names
-        links = {
-            name: real for name, link in paths.items() if (real := real_file(link)) is not link
-        }
-        gone = {entry.name for entry in entries if not os.path.exists(entry)}
+        real_paths = zip(paths, map(real_file, paths), strict=True)
+        links = {link.name: file for link, file in real_paths if file is not link}
+        gone = {link.name for link in paths if not os.path.exists(link)}
         if gone:
             log_warning("%s: left out links that lead nowhere: %s", path, few(sorted(gone)))
             shards = [shard for shard in shards if gone.isdisjoint(shard.files)]
