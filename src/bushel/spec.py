@@ -47,8 +47,8 @@ class Field(Struct, frozen=True):
         return self.codec.endswith(("(path)", "(url)"))
 
 
-_NUMBERS = frozenset(("bool", "int", "uint", "float"))
-_PLAIN = _NUMBERS | {"utf8", "json"}  # types whose values JSON can hold
+_NUMBERS = frozenset(("int", "uint", "float"))
+_PLAIN = _NUMBERS | {"bool", "utf8", "json"}  # types whose values JSON can hold
 
 
 def wider(first: Field, second: Field) -> Field:
@@ -65,7 +65,7 @@ def wider(first: Field, second: Field) -> Field:
         codec = "json"
     elif len(codecs) > 1 and codecs <= _PLAIN:
         codec = "float" if "float" in codecs else "int"
-        if codecs - _NUMBERS:
+        if codecs - _NUMBERS:  # a truth value stays one beside numbers
             codec = "json"
     return Field(first.name, codec, first.sequence)
 

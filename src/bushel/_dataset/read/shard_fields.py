@@ -153,8 +153,6 @@ def _is_narrower(field: Field, union: Field) -> bool:
         return True
     if time_dtype(field.codec) is not None:
         return field != union and wider(field, union) == union
-    if field.codec == "bool":
-        return union.codec in ("int", "float")
     if field.codec in ("int", "uint"):
         return union.codec == "float"
     return field.codec.startswith("array") and union.codec == "json"

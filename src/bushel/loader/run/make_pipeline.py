@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 
 _NARROWER = {
-    "float": ["bool", "int", "uint"],
-    "int": ["bool"],
+    "float": ["int", "uint"],
     "json": ["bool", "int", "uint", "float", "utf8"],
     **{codec: types for types in TIMES for codec in types},
 }
