@@ -173,7 +173,7 @@ def test_json_bytes_and_what_only_python_reads() -> None:
     assert math.isnan(through("json", [math.nan])[0])
     assert through("json", -math.inf) == -math.inf
     assert through("json", "\ud800") == "\ud800"
-    assert get_codec("json").decode(b"\xef\xbb\xbf[1e400]") == [math.inf]
+    assert get_codec("json").decode(b"\xef\xbb\xbf[1e300]") == [1e300]
     assert get_codec("json").decode(str(2**100).encode()) == 2**100
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.containers.read_in_place import FOREIGN, check_damaged, check_expected
 
 import bushel
-from bushel.errors import FormatError, SpecError
+from bushel.errors import CodecError, FormatError, SpecError
 from bushel.testing import READABLE_CHECKS, Golden, Readable
 
 DATASETS = ["jsonl", "jsonl-gz", "jsonl-no-last-newline"]
@@ -81,6 +81,25 @@ def test_types_follow_from_all_values(tmp_path: Path) -> None:
 def test_integers_that_floats_cannot_hold_stay_integers(tmp_path: Path) -> None:
     path = written(tmp_path / "x.jsonl", '{"x": 9007199254740993}', '{"x": 0.5}')
     assert read(path) == [{"x": 9007199254740993}, {"x": 0.5}]
+
+
+@pytest.mark.parametrize(
+    ("lines", "spec"),
+    [
+        (['{"x": 1.5}', '{"x": -1e400}'], {}),
+        (['{"x": 1}', '{"x": 1e400}'], {}),
+        (['{"x": 1}', '{"x": [1e400]}'], {}),
+        (['{"x": NaN}', '{"x": 1e400}'], {"x": "float"}),
+        (["[1]", "[1e400]"], {"x": "array(float64,1)"}),
+        (["[1]", "[1e39]"], {"x": "array(float32,1)"}),
+    ],
+)
+def test_a_number_that_no_float_holds_is_not_infinity(lines: list[str], spec: dict[str, str], tmp_path: Path) -> None:
+    """Python and NumPy read it as infinity."""
+    whole = [line if line[0] == "{" else f'{{"x": {line}}}' for line in lines]
+    (tmp_path / "a.jsonl").write_text("\n".join(whole))
+    with pytest.raises(SpecError if spec else CodecError, match="line 2" if spec else "sample '1', field 'x'"):
+        bushel.open(tmp_path / "a.jsonl", spec=spec)[1]
 
 
 def test_line_ends_byte_order_mark_and_empty_lines(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ count of the unit, for `datetime64` since 1970-01-01 UTC.
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 import struct
@@ -221,16 +222,19 @@ def _encode_float_text(value: Any) -> bytes:
 def _decode_float_text(data: Buffer) -> float:
     import json
 
+    text = bytes(data)
     # as Python writes them, where JSON has NaN and Infinity
-    if bytes(data) in (b"nan", b"inf", b"-inf"):
-        return float(bytes(data))
+    if text in (b"nan", b"inf", b"-inf"):
+        return float(text)
     try:
-        number = json.loads(bytes(data))
+        number = json.loads(text)
         real = float(number) if type(number) in (int, float) else None
     except (ValueError, OverflowError, RecursionError) as error:
         raise refused("float-text", "a number as JSON text", data) from error
     if real is None:
         raise refused("float-text", "a number as JSON text", data)
+    if math.isinf(real) and b"y" not in text:  # digits, not Infinity
+        raise refused("float-text", "a number in the range of a float", data)
     _check_whole("float-text", real, number)
     return real
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 from collections.abc import Mapping
 from typing import Any
@@ -54,7 +55,14 @@ def _decode_json(data: Buffer) -> Any:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass  # Python's parser also accepts NaN, Infinity, lone surrogates and a byte order mark.
     with refusing("json", "JSON text", data, ValueError, RecursionError):
-        return json.loads(bytes(data))
+        return json.loads(bytes(data), parse_float=_finite)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text:.40} is beyond the range of a float")
+    return number
 
 
 def _json_array(name: str, arguments: str) -> Codec:
@@ -86,7 +94,8 @@ def _of_dtype(codec: str, array: Array, dtype: np.dtype[Any]) -> Array:
     if array.dtype.kind not in takes:
         raise refused(codec, f"lists of numbers that {dtype} holds", array)
     if array.dtype.kind == "f":
-        with np.errstate(over="ignore"):
+        in_range = f"numbers in the range of {dtype}"
+        with refusing(codec, in_range, array, FloatingPointError), np.errstate(over="raise"):
             return array.astype(dtype)
     return exact_cast(codec, array, dtype)
 

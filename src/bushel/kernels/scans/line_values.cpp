@@ -79,7 +79,7 @@ ParsedNumber word(const std::uint8_t *at, const std::uint8_t *end, const char *t
 
 ParsedNumber integer(std::size_t size, bool negative, std::uint64_t value, bool fits) {
     constexpr std::uint64_t limit = std::uint64_t{1} << 63;
-    if (!fits || (negative && value > limit)) return {size, ValueKind::large_integer, 0};
+    if (!fits || (negative && value > limit)) return {size, ValueKind::large, 0};
     if (negative) return {size, ValueKind::integer, static_cast<std::int64_t>(~value + 1)};
     const auto bits = static_cast<std::int64_t>(value);
     return {size, value < limit ? ValueKind::integer : ValueKind::unsigned_integer, bits};
@@ -133,6 +133,7 @@ ParsedNumber parse_number(const std::uint8_t *const begin, const std::uint8_t *c
         if (negative) real = -real;
     } else {
         real = nearest_real(begin, size);
+        if (std::isinf(real)) return {size, ValueKind::large, 0};
     }
     return {size, ValueKind::real, bits_of(real)};
 }

@@ -22,7 +22,7 @@ enum class ValueKind : std::uint8_t {
     yes = 6,
     integer = 7,           // that fits int64
     unsigned_integer = 8,  // that fits uint64 only
-    large_integer = 9,
+    large = 9,             // a number that neither a 64-bit integer nor a float holds
     real = 10,
     nested = 11,
 };
