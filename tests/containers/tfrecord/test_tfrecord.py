@@ -268,3 +268,19 @@ def test_a_sequence_that_is_declared_as_one_value(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"x\.tfrecord: feature 'b' .* Declare the sequence 'utf8\[\]'"):
         bushel.open(path, spec={"b": "utf8"})
     assert bushel.open(path, spec={"b": "utf8[]"})[0]["b"] == ["1", "2"]
+
+
+_EXAMPLES = [example({"x": int_list(number)}) for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [[[*_EXAMPLES, b"stray"]], [[b"stray", *_EXAMPLES]], [_EXAMPLES, [b"stray"]], [[b"stray"], _EXAMPLES]],
+)
+def test_examples_beside_other_records_are_refused(files: list[list[bytes]], tmp_path: Path) -> None:
+    """Neither are Examples read as bytes, nor are there samples with other fields, without a word."""
+    for number, records in enumerate([*files, []]):  # an empty file is of either kind
+        (tmp_path / f"{number}.tfrecord").write_bytes(framed(records))
+    with pytest.raises(FormatError, match=r"(is|are) not .*tf.train.Example.*spec=\{'data': 'bytes'\}"):
+        bushel.open(tmp_path)
+    assert len(bushel.open(tmp_path, spec={"data": "bytes"})) == 4

@@ -343,7 +343,9 @@ def _checked_shards(
     container = get_container(found.container)
     if len(shards) > 1:
         container.check_names(
-            (str(shard.path(0)), [field.name for field in shard.fields]) for shard in kinds(shards)
+            (str(shard.path(0)), [field.name for field in shard.fields])
+            for shard in kinds(shards)
+            if shard.samples
         )
     fields = dict.fromkeys(chain.from_iterable(shard.fields for shard in shards))
     if len(fields) > len({field.name for field in fields}):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -52,6 +52,7 @@ from .features import (
 _NUMBERED = re.compile(r"[^.].*-[0-9]{5}-of-[0-9]{5}", re.DOTALL)
 _HEAD = struct.Struct("<QI")
 _DATA = "data"
+_LOOKED_AT = 1 << 20  # bytes
 
 
 class _Tfrecord(Container):
@@ -69,7 +70,10 @@ class _Tfrecord(Container):
         """Return where the features of each Example are, or the data of each record, from one scan of the file."""
         real, file, blocks = _opened(shard)
         spec, table = options.spec or {}, None
-        if list(spec) != [_DATA]:
+        if spec.keys() - options.recorded == {_DATA}:  # also where the table of Examples is known
+            spec = {_DATA: spec[_DATA]}
+            options = replace(options, spec=spec)
+        else:
             table = usual_examples(shard, file, real, spec, options.report)
         if table is None:
             table = self._any_records(shard, options, file, blocks)
@@ -101,10 +105,13 @@ class _Tfrecord(Container):
                 if feature.most <= 1 or name != KEY:
                     declared = declared_type(name, feature.kind, spec)
                 feature_table.add(name, feature, declared)
-        elif len(spec) != 1 and scanner.other >= 0 and scanner.others:
+        elif (
+            len(spec) != 1
+            and scanner.other >= 0
+            and (scanner.others or _has_examples(file, int(records.offset[0] + records.length[0])))
+        ):
             raise FormatError(
-                f"record {scanner.other} is not a tf.train.Example: "
-                f"{scanner.reason}. The records before it are",
+                f"record {scanner.other} is not a tf.train.Example: {scanner.reason}. Others are",
                 file.path,
                 _stored_offset(blocks, int(records.offset[scanner.other])),
                 AS_THEY_ARE,
@@ -123,6 +130,13 @@ class _Tfrecord(Container):
             blocks=all_blocks,
             columns=feature_table.columns,
         )
+
+    def check_names(self, names: Iterable[tuple[str, Sequence[str]]]) -> None:
+        """Raise FormatError if some files have Examples, and some have other records."""
+        files = {[*features] == [_DATA]: path for path, features in names}
+        if len(files) > 1:
+            message = f"its records are not tf.train.Examples, as in {files[False]}"
+            raise FormatError(message, files[True], hint=AS_THEY_ARE)
 
     def check_stored(self, shard: Shard, report: Report) -> Iterator[FormatError]:
         """Compare length and data of each record with their CRC-32C."""
@@ -176,6 +190,13 @@ def _is_head(head: bytes) -> bool:
     sum32 = crc32c(head[:8])
     masked = ((sum32 >> 15 | sum32 << 17) + 0xA282EAD8) & 0xFFFFFFFF
     return len(head) >= _HEAD.size and masked == _HEAD.unpack_from(head)[1]
+
+
+def _has_examples(file: File, end: int) -> bool:
+    """Return whether Examples follow the record whose data end there."""
+    scanner, start = TfrecordScanner(), end + 4
+    scanner.feed(file.read(start, min(_LOOKED_AT, file.size - start)))
+    return bool(scanner.features)
 
 
 def _wrong_checksum(
