@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -191,3 +192,22 @@ def test_wrong_columns(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="Python objects"):
         Arrays({"a": [b"x", None]})
     assert bushel.pack({"a": np.zeros((0, 3))}, tmp_path / "empty", container="bag").samples == 0
+
+
+@pytest.mark.parametrize("make", [list, tuple, lambda values: np.array(values, object)])
+@pytest.mark.parametrize(
+    ("values", "kind"), [([1, True], "json"), ([True, 0.5], "json"), ([b"a\0", b"b"], "bytes"), (["a\0", "b"], "utf8")]
+)
+def test_the_form_of_a_column_does_not_change_its_values(
+    make: Callable[[list[Any]], Any], values: list[Any], kind: str, tmp_path: Path
+) -> None:
+    """NumPy makes numbers of truth values beside numbers, and drops the zeros that end bytes and texts."""
+    bushel.pack({"x": make(values)}, tmp_path / "new.tar", sync=False)
+    dataset = bushel.open(tmp_path / "new.tar")
+    assert dataset.spec == {"x": kind}
+    assert repr([sample["x"] for sample in dataset]) == repr(values)
+
+
+def test_bytes_beside_texts_are_not_texts(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="it has texts and other values"):
+        bushel.pack({"x": [b"a", "a"]}, tmp_path / "new.tar")

@@ -94,7 +94,8 @@ def exact_array(values: Any) -> Array:
         return array
     if array.dtype.kind == "f":
         return _of_numbers(values, array)
-    if array.dtype.kind in "US" and not all(map(_is_text, _leaves(values))):
+    kind = array.dtype.kind
+    if kind in "US" and any(np.asarray(leaf).dtype.kind != kind for leaf in _leaves(values)):
         raise InexactError(
             "it has texts and other values: give them the same type, or store them as json"
         )
@@ -135,9 +136,3 @@ def _is_rounded(leaf: Any) -> bool:
             and max(-int(leaf.min()), int(leaf.max())) > _EXACT
         )
     return isinstance(leaf, int | np.integer) and int(float(leaf)) != int(leaf)
-
-
-def _is_text(leaf: Any) -> bool:
-    return isinstance(leaf, str | bytes) or (
-        isinstance(leaf, np.ndarray) and leaf.dtype.kind in "US"
-    )

@@ -154,6 +154,10 @@ def _column(name: str, given: Any) -> tuple[str, _Column]:
         plain = without_arrow(given)
     if is_stored(plain):
         return "bytes", StoredColumn.checked(name, *plain)
+    if isinstance(plain, tuple) or (
+        isinstance(plain, np.ndarray) and plain.dtype.hasobject and plain.ndim == 1
+    ):
+        plain = list(plain)
     if _holds(plain, (bytes, bytearray, memoryview)):
         return "bytes", list(map(bytes, plain))
     if _holds(plain, str):
@@ -161,8 +165,6 @@ def _column(name: str, given: Any) -> tuple[str, _Column]:
     # in an array of numbers they would become 0 and 1
     if isinstance(plain, list) and bool in map(type, plain) and _holds(plain, (int, float)):
         return "json", plain
-    if isinstance(plain, np.ndarray) and plain.dtype.hasobject and plain.ndim == 1:
-        plain = list(plain)
     try:
         array = exact_array(plain)
     except InexactError as error:
