@@ -25,6 +25,9 @@ CRC32_IS = b'\\"crc32\\":\\"'
 ZEROS = "00000000"
 """The hexadecimal digits in the place of the CRC-32 while it is computed."""
 
+SEAL = b'%08x"\n}\n'
+"""The end of a manifest, with the CRC-32 of the bytes before it."""
+
 DTYPES: "dict[str, np.dtype[Any]]" = {
     kind: np.dtype(name)
     for kind, name in zip(

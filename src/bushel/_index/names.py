@@ -370,7 +370,7 @@ def _reading(field: Field, part: str) -> Reading | None:
 
 
 def _kind(field: Field) -> _Kind:
-    base = field.base_codec
+    base, _, _ = field.codec.partition("(")
     if base in registry.registered:
         return "other"
     if holds_image(field.codec):

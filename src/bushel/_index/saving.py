@@ -27,6 +27,7 @@ from .headers import (
     CRC32_IS,
     DAMAGES,
     DTYPES,
+    SEAL,
     VERSION,
     ZEROS,
     Arrays,
@@ -36,7 +37,7 @@ from .headers import (
 )
 from .identity import table_digest, type_of
 from .line_arrays import EXTENT, LINE_ARRAYS, LineArray
-from .sidecar import Manifest, parse_all, seal
+from .sidecar import Manifest, parse_all
 from .table import FieldExtents, ShardIndex
 
 T = TypeVar("T")
@@ -302,4 +303,4 @@ def _encoded(manifest: Manifest) -> bytes:
 def sealed(manifest: bytes) -> bytes:
     """Return the JSON of a manifest with the CRC-32 of all bytes before it as its last member."""
     body = manifest.rstrip()[:-1].rstrip() + b',\n "crc32": "'
-    return body + seal(body)
+    return body + SEAL % crc32(body)

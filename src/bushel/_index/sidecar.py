@@ -35,6 +35,7 @@ from .headers import (
     CRC32_IS,
     DAMAGES,
     DTYPES,
+    SEAL,
     VERSION,
     ZEROS,
     Arrays,
@@ -64,7 +65,7 @@ _AT, _NO_LINES = "__lines__.at", "the index lacks its blocks of lines"
 
 _WRITTEN_OUT = 1 << 16  # more equal lengths than these are one number in memory, too
 _HINT = "delete it: the index will be built again"
-_SEAL_BYTES = len('00000000"\n}\n')  # what `sealed` adds after the bytes that it sums
+_SEAL_BYTES = len(SEAL % 0)
 _MEND_MANIFEST = (
     "restore it from a copy, or run `bushel index`, which "
     "lists the shards that are there as a complete dataset"
@@ -318,7 +319,7 @@ def load_manifest(path: AnyPath) -> Manifest | None:
         data = bytes_of(path)
     except FileNotFoundError:
         return None
-    if data[-_SEAL_BYTES:] != seal(data[:-_SEAL_BYTES]):
+    if data[-_SEAL_BYTES:] != SEAL % crc32(data[:-_SEAL_BYTES]):
         message = "the manifest is damaged: its bytes do not have the CRC-32 at its end"
         raise FormatError(message, path, hint=_MEND_MANIFEST)
     try:
@@ -367,10 +368,6 @@ def find_manifest(path: AnyPath) -> Manifest | None:
         return readable_manifest(path)
     except FormatError:
         return None
-
-
-def seal(body: bytes | memoryview) -> bytes:
-    return f'{crc32(body):08x}"\n}}\n'.encode()
 
 
 def without_code(field: Field) -> Field:
