@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.ends_of_threads import check_fork, drop_in_cycle, own_threads, wait_for_none
 
-from bushel._runtime.parallel import for_each, map_all, parallel_map
+from bushel._runtime.parallel import for_each, map_all, map_each, parallel_map
 from bushel._runtime.threads import SpareThreads, Threads
 
 in_workers = partial(parallel_map, draw_in_workers=True)
@@ -227,6 +227,16 @@ def test_map_all_works_in_this_thread_too() -> None:
     assert len(names) == 2
     assert map_all(work, [], threads=2) == []
     assert not own_threads()
+
+
+def test_map_each_notes_results_in_order_and_works_on_a_single_item_here() -> None:
+    finished: list[int] = []
+    numbers = range(20)
+    assert map_each(operator.neg, numbers, threads=3, finished=finished.append) == [-number for number in numbers]
+    assert finished == [-number for number in numbers]
+    assert map_each(lambda _: threading.get_ident(), [0], threads=3) == [threading.get_ident()]
+    with pytest.raises(ValueError, match="threads"):
+        map_each(operator.neg, [0], threads=0)
 
 
 def test_map_all_raises_the_first_error() -> None:

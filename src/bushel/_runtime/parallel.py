@@ -12,10 +12,14 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from math import inf
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from .arrays import check_count
 from .public import public
 from .threads import Result, SpareThreads, Threads
+
+if TYPE_CHECKING:
+    from .tasks import Engine
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -87,6 +91,47 @@ def parallel_map(
         if stop is not None:
             stop.set()
         pool.close()
+
+
+def map_each(
+    work: Callable[[T], U],
+    items: Sequence[T],
+    *,
+    threads: int,
+    finished: Callable[[U], None] | None = None,
+    engine: Engine | None = None,
+    stop: threading.Event | None = None,
+) -> list[U]:
+    """Call a function with every item, in threads or on an engine, and return the results in order.
+
+    Args:
+        work: The function.
+        items: The items. The only one is worked on in this thread.
+        threads: Number of threads.
+        finished: Called with each result, from this thread.
+        engine: Where the function is called instead; it can be pickled then.
+        stop: Set when this ends, so that work which threads have begun can end, too.
+
+    Raises:
+        BaseException: The first error of `work` in the order of items. Work that has not started is
+            dropped.
+    """
+    if engine is not None:
+        from .tasks import map_on_engine
+
+        return map_on_engine(work, items, engine, finished=finished)
+    check_count("threads", threads, least=1)
+    results_in_turn: Iterable[U] = map(work, items)
+    if len(items) > 1:
+        results_in_turn = parallel_map(
+            work, items, threads=threads, limit=len(items), name="bushel-index", stop=stop
+        )
+    results: list[U] = []
+    for result in results_in_turn:
+        results.append(result)
+        if finished is not None:
+            finished(result)
+    return results
 
 
 def for_each(

@@ -273,7 +273,7 @@ def map_on_engine(
     items: Sequence[T],
     engine: Engine,
     *,
-    finished: Callable[[T, U], None] | None = None,
+    finished: Callable[[U], None] | None = None,
 ) -> list[U]:
     """Call a function with every item on an engine, and return the results in order.
 
@@ -282,7 +282,7 @@ def map_on_engine(
             twice.
         items: The items, which can be pickled.
         engine: The engine, which is closed at the end.
-        finished: Called in this thread with each item whose result is there, and the result.
+        finished: Called in this thread with each result.
 
     Raises:
         BaseException: The first error of `work`.
@@ -292,7 +292,7 @@ def map_on_engine(
     def take(number: int, result: U) -> None:
         results[number] = result
         if finished is not None:
-            finished(items[number], result)
+            finished(result)
 
     drive(_ItemTask(work, items), range(len(items)), engine, finished=take)
     return [results[number] for number in range(len(items))]

@@ -12,13 +12,13 @@ from typing import Any, Literal
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._dataset.read.listed import each_shard
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.shard import Keys
 from bushel._pack import convert
 from bushel._runtime.arrays import I64, NO_NUMBERS
 from bushel._runtime.messages import count
+from bushel._runtime.parallel import map_each
 from bushel._runtime.progress import ShowProgress, callback_of, user_call
 from bushel._runtime.public import public
 from bushel._runtime.tasks import AnyEngine
@@ -31,6 +31,7 @@ from bushel.containers import (
     get_container,
     get_writable,
 )
+from bushel.engines import connect
 from bushel.errors import FormatError
 from bushel.storage import AnyLocation, AnySource, as_path
 
@@ -154,7 +155,12 @@ def repair(
             "use another path (mode='resume' continues an interrupted repair)"
         )
     inspect = partial(inspect_shard, decode=decode, room=max_problems)
-    inspected = each_shard(places, inspect, threads=threads or cpu_count(), engine=engine)
+    inspected = map_each(
+        inspect,
+        places,
+        threads=threads or cpu_count(),
+        engine=None if engine is None else connect(engine),
+    )
     intact = _joined(inspected, findings)
     shards, positions = list(intact.shards), intact.whole
     if kind is None or not len(positions):

@@ -17,7 +17,6 @@ from bushel._dataset.open.caller_fields import warn_withheld
 from bushel._dataset.open.completeness import LoadManifest, listed_names, manifest_path
 from bushel._dataset.open.removal_lists import lists_beside
 from bushel._dataset.read.key_file import NAME, damage
-from bushel._dataset.read.listed import each_shard
 from bushel._dataset.read.remaining import removed_in
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.identity import manifest_of_tables
@@ -25,12 +24,14 @@ from bushel._index.names import Labels, join_labels
 from bushel._index.shard import Keys, Shard, may_lack_samples, repeated_hashes
 from bushel._index.sidecar import Manifest, load_manifest
 from bushel._runtime.arrays import NO_NUMBERS, check_count
+from bushel._runtime.parallel import map_each
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, user_call
 from bushel._runtime.public import public
 from bushel._runtime.tasks import AnyEngine
 from bushel._runtime.threads import cpu_count
 from bushel.containers import container_names
 from bushel.containers.base import unreported
+from bushel.engines import connect
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field
 from bushel.storage import AnyLocation, AnySource, below
@@ -106,14 +107,16 @@ def verify(
             raise _Stopped
         meter.add(size)
 
-    report = tick if engine is None else unreported  # then the driver counts shards
+    report, connected = tick, None
+    if engine is not None:  # the driver counts shards
+        report, connected = unreported, connect(engine)
     check = partial(check_shard, checks=Checks(checksums, decode, pickle, max_problems, report))
-    results = each_shard(
-        places,
+    results = map_each(
         check,
+        places,
         threads=threads,
         finished=on_progress and partial(meter.add, 0),
-        engine=engine,
+        engine=connected,
         stop=stop,
     )
     samples = 0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import bushel
-import bushel._dataset.read.listed
+import bushel._runtime.parallel
 from bushel._dataset.open import shards as shards_module
 
 
@@ -28,7 +28,7 @@ def bags(folder: Path, shards: int, size: int) -> None:
 
 
 def refuse_threads(*arguments: Any, **options: Any) -> Any:
-    """Stand in for `each_shard`."""
+    """Stand in for `map_each`."""
     raise AssertionError("threads are started")
 
 
@@ -48,7 +48,7 @@ def test_bags_with_tables_beside_them_are_not_opened(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(os, "open", note)
     monkeypatch.setattr("bushel.storage.files.MappedFile", note_mapped)
-    monkeypatch.setattr("bushel._dataset.read.listed.each_shard", refuse_threads)
+    monkeypatch.setattr("bushel._runtime.parallel.map_each", refuse_threads)
     dataset = bushel.open(tmp_path / "ds", container="bag", index="memory")
     assert len(dataset) == 6
     assert opened.count("x.idx") == 3
@@ -72,14 +72,14 @@ def test_threads_help_where_shards_wait_or_take_long(
         return SimpleNamespace(ru_nvcsw=switches, ru_utime=seconds, ru_stime=0.0)
 
     started: list[int] = []
-    each_shard = bushel._dataset.read.listed.each_shard
+    map_each = bushel._runtime.parallel.map_each
 
-    def note(shards: Any, work: Any) -> Any:
+    def note(work: Any, shards: Any, **options: Any) -> Any:
         started.append(len(shards))
-        return each_shard(shards, work)
+        return map_each(work, shards, **options)
 
     monkeypatch.setattr(shards_module, "_HERE_SECONDS", -1.0)
     monkeypatch.setattr("bushel._dataset.open.shards.resource.getrusage", usage)
-    monkeypatch.setattr("bushel._dataset.read.listed.each_shard", note)
+    monkeypatch.setattr("bushel._runtime.parallel.map_each", note)
     assert len(bushel.open(tmp_path / "ds", container="bag", index="memory")) == 8
     assert bool(started) is expected

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from bushel._dataset.read.key_file import has_old_key_file, write_key_file
-from bushel._dataset.read.listed import each_shard, write_manifest
+from bushel._dataset.read.listed import write_manifest
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shard_fields import labels_beside
 from bushel._dataset.read.shards import OpenShard, union_of_fields
@@ -25,11 +25,12 @@ from bushel._index.sidecar import find_manifest, spec_from_file
 from bushel._index.table import opener
 from bushel._index.table_cache import keep_table
 from bushel._runtime.messages import log_warning
+from bushel._runtime.parallel import map_each
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, user_call
 from bushel._runtime.public import public
 from bushel._runtime.tasks import AnyEngine
-from bushel.containers import get_container
-from bushel.containers.base import ReadOptions
+from bushel.containers import ReadOptions, get_container
+from bushel.engines import connect
 from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.storage import AnyLocation, AnyPath, AnySource, is_object, make_folder, sync_whole
 
@@ -48,7 +49,7 @@ from .completeness import (
 from .discovery import find
 from .locking import locked_sources
 from .open import remaining_of
-from .shards import Found
+from .shards import Found, threads_for
 from .sources import expand_paths, files_named, splits_of
 from .tables import (
     accepted,
@@ -167,11 +168,17 @@ def index(
         locked = list[AnyPath]()
     else:
         locked = list(paths) if place is None else [place]
-    index_each = partial(each_shard, threads=threads, engine=engine)
     try:
         with locked_sources(locked):
             return _index(
-                paths, container, task, index_each, callback_of(progress), keys=keys, place=place
+                paths,
+                container,
+                task,
+                callback_of(progress),
+                keys=keys,
+                place=place,
+                threads=threads,
+                engine=engine,
             )
     except OSError as error:
         if place is None and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
@@ -186,11 +193,12 @@ def _index(
     paths: Sequence[AnyPath],
     container: str | None,
     task: Indexing,
-    each: Callable[..., list[Rebuilt]],
     progress: OnProgress | None,
     *,
     keys: bool,
     place: AnyPath | None,
+    threads: int | None,
+    engine: AnyEngine | None,
 ) -> Dataset:
     found = find(paths, container)
     if place is not None:
@@ -216,7 +224,15 @@ def _index(
         if progress is not None:
             progress(Progress(finished, len(files), "shards", bytes=read))
 
-    rebuilt = each(files, partial(rebuilt_index, task), finished=count)
+    if threads is None:
+        threads = threads_for(files)
+    rebuilt = map_each(
+        partial(rebuilt_index, task),
+        files,
+        threads=threads,
+        finished=count,
+        engine=None if engine is None else connect(engine),
+    )
     shards = [result.shard for result in rebuilt]
     root = above_parts(files) or files[0].root
     state = None if incomplete is None else find_manifest(marker_path(root, ""))
@@ -254,7 +270,7 @@ def _say_size(path: AnyPath, found: Found, *, again: bool) -> None:
             f"{path}: Bushel does not write to this server: name a folder, "
             "or a URL, for the index with index= (--index)"
         )
-    stamps = each_shard(found.shards, stamps_of)
+    stamps = map_each(stamps_of, found.shards, threads=threads_for(found.shards))
     size = sum(stamp.size for files in stamps for stamp in files)
     more = ""
     if again and not get_container(found.container).promises_checksums:

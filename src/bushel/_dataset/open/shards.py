@@ -23,8 +23,7 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._index.names import labels_of_fields
 from bushel._index.shard import FOLDER, Shard
 from bushel._index.sidecar import Manifest, load_index, readable_manifest
-from bushel.containers import candidates, get_container, needs_index
-from bushel.containers.base import ReadOptions
+from bushel.containers import ReadOptions, candidates, get_container, needs_index
 from bushel.errors import FormatError
 from bushel.spec import format_spec
 from bushel.storage import AnyPath, is_local, is_object
@@ -55,6 +54,18 @@ without a table may have."""
 _QUICK_SECONDS = 0.001
 """A shard that takes less time of the processor is work of the interpreter, for which threads wait in turns."""
 _THIS_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)  # macOS has none
+
+# number of remote shards that are opened or indexed at once; each may have 64 MiB of requests in flight
+_REMOTE_WORKERS = 8
+
+
+def threads_for(shards: Sequence[Shard]) -> int:
+    """Return the number of threads that open or index shards at once."""
+    if is_local(shards[0].root):
+        from bushel._runtime.threads import cpu_count  # which few shards do not need
+
+        return cpu_count()
+    return _REMOTE_WORKERS
 
 
 class Found(Struct, frozen=True):
@@ -181,12 +192,13 @@ def open_shards(
         opened += work(shard, look=has_table) if unread is None else [unread]
         opened_here += 1
     if opened_here < len(shards):
-        from bushel._dataset.read.listed import each_shard
+        from bushel._runtime.parallel import map_each
         from bushel._runtime.progress import slow_work
 
         with slow_work("opening") as report:
             options = replace(options, report=report)
-            opened += chain.from_iterable(each_shard(shards[opened_here:], work))
+            rest = shards[opened_here:]
+            opened += chain.from_iterable(map_each(work, rest, threads=threads_for(rest)))
     in_manifest = manifest is not None and bool(manifest.labels)
     may_be_named = in_manifest or get_container(container).names_file is not None
     if may_be_named and not any(shard.labels for shard in opened):

@@ -1,16 +1,15 @@
 """The lists of a folder's shards: the manifest, and the list of shards by which large datasets open.
 
-Lists of removed samples are requested from a store here, and a function is called for every shard.
+Lists of removed samples are requested from a store here.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from pathlib import Path
-from threading import Event
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from msgspec import UNSET, UnsetType, structs
@@ -34,17 +33,14 @@ from bushel._index.shard_list import (
     save_shard_list,
 )
 from bushel._index.sidecar import Manifest
-from bushel._runtime.arrays import check_count, offsets_of
+from bushel._runtime.arrays import offsets_of
 from bushel._runtime.messages import log_info
 from bushel._runtime.threads import Result, Threads
 from bushel.spec import parse_spec
-from bushel.storage import AnyPath, is_local
+from bushel.storage import AnyPath
 
 from .shards import Listing, OpenShard, samples_of
 
-# number of remote shards that are indexed at once; each may have 64 MiB of requests in flight
-_REMOTE_WORKERS = 8
-T = TypeVar("T")
 _MANY = 1000  # a list of shards is kept for datasets of more shards than this
 _HELD = 4096  # number of shards whose tables stay mapped; a process may have some 65,000 mappings
 _SETTLED_NS = 2_000_000_000
@@ -80,61 +76,6 @@ class RequestedLists:
         if not all(self._listed.have(shard.shard.files, shard.stamps) for shard in shards):
             return None
         return self._result.get()
-
-
-def each_shard(
-    shards: Sequence[Any],
-    work: Callable[[Any], T],
-    *,
-    threads: int | None = None,
-    finished: Callable[[T], None] | None = None,
-    engine: Any = None,
-    stop: Event | None = None,
-) -> list[T]:
-    """Call a function with every shard in threads or on an engine, and return the results in order.
-
-    Args:
-        shards: The shards; or facts about them, with `threads`.
-        work: The function.
-        threads: Number of threads.
-        finished: Called with each result, from this thread.
-        engine: Where the function is called instead; it can be pickled then.
-        stop: Set when this ends, so that work which threads have begun can end, too.
-
-    Raises:
-        BaseException: The first error of `work` in the order of shards. Work that has not started
-            is dropped.
-    """
-    if engine is not None:
-        from bushel._runtime.tasks import map_on_engine
-        from bushel.engines import connect
-
-        return map_on_engine(
-            work,
-            shards,
-            connect(engine),
-            finished=finished and (lambda _, result: finished(result)),
-        )
-    if threads is not None:
-        check_count("threads", threads, least=1)
-    results_in_turn: Iterable[T]
-    if len(shards) <= 1:
-        results_in_turn = map(work, shards)
-    else:
-        from bushel._runtime.parallel import parallel_map
-        from bushel._runtime.threads import cpu_count
-
-        if threads is None:
-            threads = cpu_count() if is_local(shards[0].root) else _REMOTE_WORKERS
-        results_in_turn = parallel_map(
-            work, shards, threads=threads, limit=len(shards), name="bushel-index", stop=stop
-        )
-    results: list[T] = []
-    for result in results_in_turn:
-        results.append(result)
-        if finished is not None:
-            finished(result)
-    return results
 
 
 class ListedShards(Listing):
