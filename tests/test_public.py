@@ -90,6 +90,14 @@ def test_other_names_are_no_attributes() -> None:
         bushel.CodecError  # type: ignore[attr-defined]  # noqa: B018
 
 
+def test_no_name_of_a_package_is_a_module_in_it() -> None:
+    """Importing the module would take the place of the name."""
+    for stub in Path(bushel.__file__).parent.rglob("__init__.pyi"):
+        lines = [line.split() for line in stub.read_text().splitlines() if line.startswith("from bushel.")]
+        modules = {path.stem for path in stub.parent.iterdir()}
+        assert modules.isdisjoint(name for _, _, _, name, *_ in lines), stub
+
+
 def test_every_error_is_a_bushel_error() -> None:
     names = [name for name in bushel.errors.__all__ if name.endswith("Error") or name == "TooManyErrors"]
     assert len(names) == 10

@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from bushel._runtime.arrays import I32, I64, U8, offsets_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.threads import cpu_count
-from bushel.codecs import get_codec
-from bushel.codecs.base import ArrayLayout, NumberLayout
+from bushel.codecs import ArrayLayout, NumberLayout, get_codec
 from bushel.errors import BushelError
 from bushel.kernels import MappedFile, NumberForms, NumberTable, decode_numbers, image_headers
 from bushel.storage import Extents, File, gather, read_many

@@ -20,8 +20,7 @@ from msgspec.structs import astuple, replace
 from bushel._runtime.arrays import I64, U32, offsets_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.threads import cpu_count
-from bushel.codecs import get_codec, holds_clip, holds_image
-from bushel.codecs.base import NumberLayout
+from bushel.codecs import NumberLayout, get_codec, holds_clip, holds_image
 from bushel.kernels import JpegError, image_header, jpeg_seek_table, jpeg_segment_offsets
 from bushel.spec import Spec
 from bushel.storage import Extents, File, read_many

@@ -9,8 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import joined
-from bushel.codecs import get_codec
-from bushel.codecs.base import ArrayLayout, Codec
+from bushel.codecs import ArrayLayout, Codec, get_codec
 from bushel.errors import BushelError
 
 from .columns import BOOL, FLOAT, INT, LONGEST_TEXT, TEXT, Column, as_text, numbers, of_texts

@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from bushel.codecs.registry import asked_for
 from bushel.errors import UnsupportedError
 from bushel.kernels import crc32
-from bushel.storage import AnyPath, create_whole, replacing, write_whole
-from bushel.storage.whole import write_all
+from bushel.storage import AnyPath, create_whole, replacing, write_all, write_whole
 
 from .clip_frames import ARRAYS
 from .headers import (

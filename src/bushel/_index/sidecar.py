@@ -330,8 +330,8 @@ def load_manifest(path: AnyPath) -> Manifest | None:
         message = f"not a manifest: {error}"
         raise FormatError(message, path, hint=_MEND_MANIFEST) from error
     for entry in manifest.shards:
-        if len(entry.stamps) != len(entry.files):
-            stamps, files = len(entry.stamps), len(entry.files)
+        stamps, files = len(entry.stamps), len(entry.files)
+        if stamps != files:
             message = f"not a manifest: shard {entry.name!r} has {stamps} stamps for {files} files"
             raise FormatError(message, path, hint=_MEND_MANIFEST)
     if manifest.version != VERSION:

@@ -23,8 +23,8 @@ from bushel._kinds import IMAGES
 from bushel._runtime.arrays import I64, NO_NUMBERS
 from bushel._runtime.processes import WorkerProcess, answer, pickle_for_worker, portable
 from bushel._writer.sample_values import check_list
-from bushel.codecs import get_codec, holds_image
-from bushel.codecs.base import Buffer, codec_error, found_bytes, refused
+from bushel.codecs import Buffer, get_codec, holds_image
+from bushel.codecs.base import codec_error, found_bytes, refused
 from bushel.codecs.extensions import storing_codec
 from bushel.codecs.image import ImageReading, as_pixels, decode_image
 from bushel.containers.stored_column import StoredColumn

@@ -19,8 +19,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import I64, joined
 from bushel._runtime.parallel import map_all
 from bushel._writer.sample_values import plain_column
-from bushel.codecs import get_codec, holds_image, is_light
-from bushel.codecs.base import NumberLayout
+from bushel.codecs import NumberLayout, get_codec, holds_image, is_light
 from bushel.codecs.extensions import storing_codec
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import CodecError, SpecError

@@ -14,8 +14,7 @@ from msgspec import Struct
 from bushel._index.names import Labels, can_be_named, join_names, numbered, numbers_classes
 from bushel._kinds import BEGINNINGS, IMAGES, kind_of
 from bushel._runtime.arrays import I64
-from bushel.codecs import get_codec, holds_image
-from bushel.codecs.base import Buffer
+from bushel.codecs import Buffer, get_codec, holds_image
 from bushel.codecs.registry import NUMBERS, asked_for, content_codec
 from bushel.containers.base import Container, Layout
 from bushel.containers.stored_column import StoredColumn

@@ -9,8 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from bushel import kernels
-from bushel.codecs import get_codec
-from bushel.codecs.base import Buffer
+from bushel.codecs import Buffer, get_codec
 from bushel.transforms.fused import DecodePlan, decode_into, image_size, plan_decode
 from bushel.transforms.geometry import Geometry, Image
 from bushel.transforms.values import Call, Transform, apply_calls

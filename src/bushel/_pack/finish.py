@@ -30,9 +30,16 @@ from bushel._runtime.tasks import format_numbers
 from bushel._writer.publishing import recover_target
 from bushel.errors import InUseError, StateError, TooManyErrors
 from bushel.spec import parse_spec
-from bushel.storage import AnyPath, below, list_names, remove, walk_names, write_whole
-from bushel.storage.lock import Lock
-from bushel.storage.publish import recover
+from bushel.storage import (
+    AnyPath,
+    Lock,
+    below,
+    list_names,
+    recover,
+    remove,
+    walk_names,
+    write_whole,
+)
 
 from .part import ErrorLimit
 from .run_folder import RunFolder, RunPlan, Totals, note_in

@@ -28,8 +28,7 @@ from bushel._writer.target import Mode, Target, WriterOptions, choose_container
 from bushel.errors import UnsupportedError, error_limit
 from bushel.sources.foreign import StoredStream
 from bushel.sources.samples import Stream, in_memory
-from bushel.storage import AnyPath, absolute, real_file, remove_tree, workplace
-from bushel.storage.lock import Lock
+from bushel.storage import AnyPath, Lock, absolute, real_file, remove_tree, workplace
 
 from .encoder import Result, WorkerPool
 from .feeds import Batch

@@ -34,15 +34,11 @@ from bushel._runtime.messages import few
 from bushel._runtime.order import Sequential, make_order
 from bushel._writer.publishing import continued_shards
 from bushel._writer.target import Target
-from bushel.codecs import get_codec, holds_image
-from bushel.codecs.extensions import tar_storage
-from bushel.containers import Container, get_container, writable_containers
-from bushel.containers.base import Layout, WriteOptions
+from bushel.codecs import get_codec, holds_image, tar_storage
+from bushel.containers import Container, Layout, WriteOptions, get_container, writable_containers
 from bushel.errors import FormatError, SpecError
-from bushel.sources.base import Source
+from bushel.sources import Source, Stream, open_source
 from bushel.sources.foreign import StoredStream
-from bushel.sources.opening import open_source
-from bushel.sources.samples import Stream
 from bushel.spec import Field, Spec, format_spec, parse_spec
 from bushel.storage import AnyPath, absolute
 

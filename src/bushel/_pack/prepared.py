@@ -32,8 +32,7 @@ from bushel._runtime.threads import cpu_count
 from bushel._writer.target import WriterOptions
 from bushel.engines import connect
 from bushel.errors import FormatError, SpecError, StateError
-from bushel.sources.base import Source
-from bushel.sources.files import Files, LabelledFolder
+from bushel.sources import Files, LabelledFolder, Source
 from bushel.sources.foreign import StoredStream
 from bushel.sources.samples import Stream, digest_of, in_memory
 from bushel.spec import format_spec, parse_spec

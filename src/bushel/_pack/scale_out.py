@@ -18,8 +18,7 @@ from bushel._runtime.tasks import drive
 from bushel._writer.target import Mode, check_alone, folder_in_store, holds_dataset
 from bushel.containers import writable_containers
 from bushel.errors import TooManyErrors, UnsupportedError
-from bushel.storage import is_object, remove, remove_tree
-from bushel.storage.lock import Lock
+from bushel.storage import Lock, is_object, remove, remove_tree
 
 from .finish import (
     PartReport,

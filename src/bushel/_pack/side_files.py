@@ -14,9 +14,17 @@ from bushel._dataset.open.completeness import place_of
 from bushel._index.shard import FOLDER
 from bushel._runtime.public import public
 from bushel.errors import FormatError, StateError, naming
-from bushel.storage import AnyPath, make_workplace, read_whole, remove, write_whole
-from bushel.storage.files import below, remove_empty
-from bushel.storage.whole import sync_nearest, sync_whole
+from bushel.storage import (
+    AnyPath,
+    below,
+    make_workplace,
+    read_whole,
+    remove,
+    remove_empty,
+    sync_nearest,
+    sync_whole,
+    write_whole,
+)
 
 from .encoder import BadItem
 

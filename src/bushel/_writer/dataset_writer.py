@@ -13,8 +13,7 @@ from bushel.codecs import get_codec
 from bushel.containers.registry import container_names, meant_container
 from bushel.errors import CodecError, SpecError, TooManyErrors, is_out_of_room, noted_in
 from bushel.spec import KEY, parse_spec
-from bushel.storage import absolute, as_path, real_file
-from bushel.storage.lock import Lock
+from bushel.storage import Lock, absolute, as_path, real_file
 
 from .dataset_plan import DatasetPlan
 from .publishing import lock_for_writing

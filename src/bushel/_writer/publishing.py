@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -30,13 +29,19 @@ from bushel._index.removal_list import RemovalList, encode_removal_list
 from bushel._index.saving import save_index
 from bushel._index.shard import FOLDER, FileStamp, Shard
 from bushel._index.sidecar import load_index
-from bushel._runtime.threads import Result, Threads
 from bushel.containers import container_by_suffix, get_writable, writable_containers
 from bushel.errors import FormatError, StateError
-from bushel.storage import AnyPath, Staging, write_whole
-from bushel.storage.files import COMMIT_LIST, below, try_remove_tree
-from bushel.storage.lock import Lock
-from bushel.storage.publish import Publication, recover
+from bushel.storage import (
+    COMMIT_LIST,
+    AnyPath,
+    Lock,
+    Publication,
+    Staging,
+    below,
+    recover,
+    try_remove_tree,
+    write_whole,
+)
 
 from .target import Mode, Target, WriterOptions, check_not_one_of_bags
 
@@ -73,55 +78,6 @@ class FinishedShard(Struct, frozen=True):
         staging.upload([sidecar], replace=True)
         staging.discard()
         return OpenShard.of(opened.container, opened.shard, index, stored=True, checked=True)
-
-
-class Uploads:
-    """Uploads finished shards, each in a thread of its own, while the next shard is written.
-
-    The caller holds the lock of the writer.
-    """
-
-    def __init__(self) -> None:
-        self._going: tuple[FinishedShard, Result[OpenShard], Threads] | None = None
-
-    @property
-    def failed(self) -> bool:
-        """Whether the current upload has failed. `settle` raises its error."""
-        return self._going is not None and self._going[1].error is not None
-
-    def begin(self, shard: FinishedShard) -> None:
-        """Start an upload. The previous one must be settled."""
-        result, thread = Result[OpenShard](), Threads(1, "bushel-upload")
-        thread.submit(partial(result.set_by, shard.publish))
-        self._going = shard, result, thread
-
-    def settle(self) -> OpenShard | None:
-        """Wait for the current upload. Ctrl-C aborts it.
-
-        Returns:
-            The uploaded shard, or None if nothing is uploaded.
-
-        Raises:
-            OSError: The upload failed. The shard is still staged.
-        """
-        if self._going is None:
-            return None
-        _, result, thread = self._going
-        try:
-            uploaded = result.get()
-        except BaseException:
-            self.stop()
-            raise
-        self._going = None
-        thread.close()
-        return uploaded
-
-    def stop(self) -> None:
-        """Abort the current upload. The shard stays staged unless it was uploaded completely."""
-        if self._going is not None:
-            (shard, _, thread), self._going = self._going, None
-            shard.staging.stop.set()
-            thread.close()  # which waits for it
 
 
 def continued_shards(target: Target, mode: Mode) -> list[OpenShard]:

@@ -23,13 +23,15 @@ from bushel._index.sidecar import readable_manifest
 from bushel._runtime.arrays import check_count
 from bushel._runtime.messages import few
 from bushel.containers import (
+    Container,
+    Layout,
+    ReadOptions,
     candidates,
     container_by_suffix,
     container_for,
     get_writable,
     writable_containers,
 )
-from bushel.containers.base import Container, Layout, ReadOptions
 from bushel.containers.registry import read_only_ending, refuse_read_only
 from bushel.errors import FormatError, SpecError, StateError, UnsupportedError
 from bushel.spec import Spec, format_spec

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from msgspec import UNSET, UnsetType
@@ -17,24 +18,25 @@ from bushel._index.removal_list import RemovalList
 from bushel._index.saving import save_manifest
 from bushel._index.shard import FOLDER, may_lack_samples
 from bushel._index.sidecar import Manifest, find_manifest
+from bushel._runtime.threads import Result, Threads
 from bushel.errors import UnsupportedError, noted_in
 from bushel.storage import (
     AnyPath,
+    Lock,
     below,
     is_object,
     leave_workplace,
     make_folder,
     remove,
+    remove_empty,
     sync_folder,
+    sync_nearest,
     workplace,
     write_whole,
 )
-from bushel.storage.files import remove_empty
-from bushel.storage.lock import Lock
-from bushel.storage.whole import sync_nearest
 
 from .dataset_plan import DatasetPlan
-from .publishing import FinishedShard, Overwrite, Uploads, continued_shards
+from .publishing import FinishedShard, Overwrite, continued_shards
 from .sample_values import UsualFields
 from .shard_writer import ShardInProgress
 from .target import Target, WriterOptions, check_alone, folder_in_store
@@ -111,6 +113,55 @@ class Marker:
             remove_empty(sidecars / "staging", sidecars)
             if self._sync:  # or else a power cut could bring back this manifest, or staged files
                 sync_nearest(sidecars)
+
+
+class Uploads:
+    """Uploads finished shards, each in a thread of its own, while the next shard is written.
+
+    The caller holds the lock of the writer.
+    """
+
+    def __init__(self) -> None:
+        self._going: tuple[FinishedShard, Result[OpenShard], Threads] | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the current upload has failed. `settle` raises its error."""
+        return self._going is not None and self._going[1].error is not None
+
+    def begin(self, shard: FinishedShard) -> None:
+        """Start an upload. The previous one must be settled."""
+        result, thread = Result[OpenShard](), Threads(1, "bushel-upload")
+        thread.submit(partial(result.set_by, shard.publish))
+        self._going = shard, result, thread
+
+    def settle(self) -> OpenShard | None:
+        """Wait for the current upload. Ctrl-C aborts it.
+
+        Returns:
+            The uploaded shard, or None if nothing is uploaded.
+
+        Raises:
+            OSError: The upload failed. The shard is still staged.
+        """
+        if self._going is None:
+            return None
+        _, result, thread = self._going
+        try:
+            uploaded = result.get()
+        except BaseException:
+            self.stop()
+            raise
+        self._going = None
+        thread.close()
+        return uploaded
+
+    def stop(self) -> None:
+        """Abort the current upload. The shard stays staged unless it was uploaded completely."""
+        if self._going is not None:
+            (shard, _, thread), self._going = self._going, None
+            shard.staging.stop.set()
+            thread.close()  # which waits for it
 
 
 class WrittenShards:

@@ -27,8 +27,7 @@ from bushel.containers.base import Report
 from bushel.errors import CodecError, FormatError, MissingPackageError
 from bushel.kernels import ExtentError
 from bushel.spec import KEY
-from bushel.storage import File
-from bushel.storage.files import mapped_once
+from bushel.storage import File, mapped_once
 
 from .compare import Difference, content_differences, differences, name_differences
 from .discover import Place, tables_of

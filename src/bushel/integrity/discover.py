@@ -41,12 +41,10 @@ from bushel._index.identity import with_sound_keys
 from bushel._index.shard import FOLDER, FileStamp, Shard
 from bushel._index.sidecar import Manifest, find_manifest, load_index, load_manifest
 from bushel._index.table import ShardIndex
-from bushel.containers import Container, candidates, get_container
-from bushel.containers.base import ReadOptions
+from bushel.containers import Container, ReadOptions, candidates, get_container
 from bushel.errors import FormatError, SpecError
-from bushel.storage import AnyPath, below, names_in
+from bushel.storage import AnyPath, below, is_half_made, names_in
 from bushel.storage.expansion_cache import expansion_cache
-from bushel.storage.publish import is_half_made
 
 from .compare import same_arrays
 from .problems import Findings

@@ -34,15 +34,21 @@ from bushel._runtime.arrays import I64, batches_of, offsets_of
 from bushel._runtime.public import command, public
 from bushel._writer.shard_writer import ShardInProgress, ShardPlan
 from bushel._writer.target import check_not_one_of_bags, check_same_fields
-from bushel.containers import get_container, get_writable
-from bushel.containers.base import ReadOptions, WriteOptions
+from bushel.containers import ReadOptions, WriteOptions, get_container, get_writable
 from bushel.containers.registry import read_only_ending
 from bushel.errors import FormatError, UnsupportedError, naming
 from bushel.spec import KEY, format_spec
-from bushel.storage import AnyLocation, AnyPath, AnySource, inside, remove
-from bushel.storage.lock import Lock
-from bushel.storage.publish import Publication, recover
-from bushel.storage.whole import sync_nearest
+from bushel.storage import (
+    AnyLocation,
+    AnyPath,
+    AnySource,
+    Lock,
+    Publication,
+    inside,
+    recover,
+    remove,
+    sync_nearest,
+)
 
 _BATCH = 16 << 20  # stored bytes of samples that are read together
 # in the `.bushel` of a folder that is replaced

@@ -48,12 +48,9 @@ from bushel._runtime.arrays import I64, NO_NUMBERS
 from bushel._runtime.messages import log_warning
 from bushel._runtime.progress import user_call
 from bushel._runtime.public import public
-from bushel.containers import get_container
-from bushel.containers.base import ReadOptions
+from bushel.containers import ReadOptions, get_container
 from bushel.errors import UnsupportedError
-from bushel.storage import AnyLocation, AnyPath, AnySource
-from bushel.storage.files import remove_empty
-from bushel.storage.publish import update
+from bushel.storage import AnyLocation, AnyPath, AnySource, remove_empty, update
 
 
 @public("bushel.integrity")

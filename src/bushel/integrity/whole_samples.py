@@ -129,16 +129,17 @@ def _with_known_checksums(
     If no value has its own any more, the recorded checksums are of another file, and not used.
     Recorded samples that the shard does not have are noted: they may be there under a damaged key.
     """
+    as_it_is = index, index.has_all_checksums
     if known is None:
-        return index, index.has_all_checksums
+        return as_it_is
     shard = index.shard_with_files(place.shard)
     try:
         now = with_checksums(index, opener(index, shard))
         compared = compare_values(known, now)
     except (FormatError, OSError):  # the values that cannot be read are found when they are read
-        return index, index.has_all_checksums
+        return as_it_is
     if not compared.equal:
-        return index, index.has_all_checksums
+        return as_it_is
     if compared.empties:
         found.add_file(
             shard.path(0),

@@ -12,6 +12,7 @@ from bushel.storage.blocks import Blocks as Blocks
 from bushel.storage.blocks import Side as Side
 from bushel.storage.blocks import plan_blocks as plan_blocks
 from bushel.storage.fileobject import Seekable as Seekable
+from bushel.storage.files import COMMIT_LIST as COMMIT_LIST
 from bushel.storage.files import FilePool as FilePool
 from bushel.storage.files import absolute as absolute
 from bushel.storage.files import as_path as as_path
@@ -21,19 +22,27 @@ from bushel.storage.files import is_local as is_local
 from bushel.storage.files import is_object as is_object
 from bushel.storage.files import leads_out as leads_out
 from bushel.storage.files import look_at_file as look_at_file
+from bushel.storage.files import mapped_once as mapped_once
 from bushel.storage.files import names_in as names_in
 from bushel.storage.files import open_file as open_file
 from bushel.storage.files import open_known as open_known
 from bushel.storage.files import path_of_stream as path_of_stream
 from bushel.storage.files import prefetch as prefetch
 from bushel.storage.files import real_file as real_file
+from bushel.storage.files import remove_empty as remove_empty
 from bushel.storage.files import remove_tree as remove_tree
+from bushel.storage.files import try_remove_tree as try_remove_tree
 from bushel.storage.forward import end_process as end_process
 from bushel.storage.forward import is_compressed as is_compressed
+from bushel.storage.lock import Lock as Lock
 from bushel.storage.notation import expand_braces as expand_braces
 from bushel.storage.notation import parse_bytes as parse_bytes
+from bushel.storage.publish import Publication as Publication
+from bushel.storage.publish import is_half_made as is_half_made
 from bushel.storage.publish import leave_workplace as leave_workplace
 from bushel.storage.publish import make_workplace as make_workplace
+from bushel.storage.publish import recover as recover
+from bushel.storage.publish import update as update
 from bushel.storage.publish import workplace as workplace
 from bushel.storage.reading import checksums_of as checksums_of
 from bushel.storage.reading import gather as gather
@@ -50,8 +59,10 @@ from bushel.storage.whole import read_whole as read_whole
 from bushel.storage.whole import remove as remove
 from bushel.storage.whole import replacing as replacing
 from bushel.storage.whole import sync_folder as sync_folder
+from bushel.storage.whole import sync_nearest as sync_nearest
 from bushel.storage.whole import sync_whole as sync_whole
 from bushel.storage.whole import walk_names as walk_names
+from bushel.storage.whole import write_all as write_all
 from bushel.storage.whole import write_whole as write_whole
 
 __all__: list[str]

@@ -22,8 +22,7 @@ from bushel._index.sidecar import Manifest, find_manifest, spec_from_file
 from bushel._index.table import FieldExtents, ShardIndex, opener
 from bushel._runtime.messages import log_info, warn
 from bushel.codecs.registry import asked_for, from_file, get_codec, is_withheld
-from bushel.containers import get_container, writable_containers
-from bushel.containers.base import ReadOptions, WriteOptions
+from bushel.containers import ReadOptions, WriteOptions, get_container, writable_containers
 from bushel.errors import FormatError, SpecError, UntrustedWarning
 from bushel.spec import Field, Spec, parse_spec, wider
 

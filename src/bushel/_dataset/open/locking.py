@@ -13,9 +13,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from bushel._index.shard import FOLDER
-from bushel.storage import AnyPath, below, is_object, real_file
+from bushel.storage import AnyPath, Lock, below, is_object, real_file
 from bushel.storage.files import PathT
-from bushel.storage.lock import Lock
 
 from .completeness import is_part, place_of, recover_files, run_folder
 

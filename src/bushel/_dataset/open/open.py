@@ -18,8 +18,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.shard import may_lack_samples, warn_of_lists_above
 from bushel._runtime.public import check_flags, check_names, public
 from bushel.codecs.registry import is_withheld
-from bushel.containers import get_container, with_episodes
-from bushel.containers.base import ReadOptions
+from bushel.containers import ReadOptions, get_container, with_episodes
 from bushel.errors import FormatError
 from bushel.storage import AnyLocation, AnyPath, AnySource, absolute, as_path
 

@@ -25,8 +25,7 @@ from bushel._index.shard import FOLDER, FileStamp, Shard
 from bushel._index.sidecar import load_index
 from bushel._index.table import ShardIndex, opener
 from bushel._runtime.messages import log_info, log_warning
-from bushel.containers import get_container
-from bushel.containers.base import ReadOptions
+from bushel.containers import ReadOptions, get_container
 from bushel.errors import CorruptError, FormatError, UnsupportedError
 from bushel.storage import AnyPath, absolute, as_path, below, is_local, is_object
 from bushel.storage.base import FROM_TAG

@@ -26,8 +26,7 @@ from bushel._runtime.arrays import I64, U32, U64, Array, concatenated, equal_pla
 from bushel._runtime.messages import log_warning
 from bushel.errors import FormatError, UnsupportedError
 from bushel.kernels import crc32, map_array
-from bushel.storage import replacing
-from bushel.storage.whole import write_all
+from bushel.storage import replacing, write_all
 
 from .shards import Listing, OpenShard, ShardRows, any_keyed, kinds
 

@@ -20,8 +20,7 @@ from bushel._index.sidecar import Manifest
 from bushel._runtime.messages import log_warning
 from bushel.codecs.registry import holds_media
 from bushel.codecs.scalars import time_dtype
-from bushel.containers import get_container
-from bushel.containers.base import ReadOptions
+from bushel.containers import ReadOptions, get_container
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec, wider
 

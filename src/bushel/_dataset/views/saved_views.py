@@ -27,8 +27,7 @@ from bushel._runtime.arrays import I64, NO_NUMBERS, U64
 from bushel._runtime.messages import warn
 from bushel._runtime.public import did_you_mean, public
 from bushel.errors import FormatError, StateError, UnsupportedError
-from bushel.storage import AnyPath, below, list_names, read_whole, remove
-from bushel.storage.publish import update
+from bushel.storage import AnyPath, below, list_names, read_whole, remove, update
 
 D = TypeVar("D")
 
