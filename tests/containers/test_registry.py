@@ -264,3 +264,10 @@ def test_a_misspelt_container_is_recognised() -> None:
         get_container("bagg")
     with pytest.raises(ValueError, match=r"unknown container 'xyz': use one of bag, tar"):
         get_container("xyz")
+
+
+@pytest.mark.parametrize("end", ["zip", "arrow", "tfrecord", "npy", "jsonl", "csv", "parquet", "ffr", "tar", "rec"])
+def test_a_pointer_of_git_lfs_is_said_to_be_one(end: str, tmp_path: Path) -> None:
+    (tmp_path / f"a.{end}").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
+    with pytest.raises(bushel.errors.FormatError, match="pointer of Git LFS.*git lfs pull"):
+        bushel.open(tmp_path / f"a.{end}")

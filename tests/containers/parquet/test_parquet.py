@@ -401,9 +401,3 @@ def test_folders_of_one_name_at_other_depths_are_other_columns(tmp_path: Path) -
         (tmp_path / folder).mkdir(parents=True)
         pq.write_table(pa.table({"v": [1]}), tmp_path / folder / "a.parquet")
     assert [sample["k"] for sample in bushel.open(tmp_path, index="memory")] == [1, 2]
-
-
-def test_a_pointer_of_git_lfs_is_said_to_be_one(tmp_path: Path) -> None:
-    (tmp_path / "a.parquet").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
-    with pytest.raises(FormatError, match="pointer of Git LFS.*git lfs pull"):
-        bushel.open(tmp_path)

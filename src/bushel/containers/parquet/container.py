@@ -25,7 +25,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._index.object_columns import of_objects
-from bushel._index.shard import Shard, stamps
+from bushel._index.shard import Shard, fetched, stamps
 from bushel._index.table import ShardIndex
 from bushel._recognise.names import several
 from bushel._runtime.messages import log_warning
@@ -38,7 +38,7 @@ from bushel.containers.row_table import check_pyarrow
 from bushel.errors import FormatError
 from bushel.filters import FilterError
 from bushel.spec import KEY, Field, Spec
-from bushel.storage import AnyPath, File, is_object, names_in, open_file
+from bushel.storage import AnyPath, File, is_object, names_in
 
 from .footer import TAIL, Footer, Node, RowGroup, read_footer
 from .page_index import index_faults, joined_spans, sections_of
@@ -147,10 +147,10 @@ def _opened(shard: Shard) -> File:
     """Open the file of a shard; a remote one with its last bytes, which take one request."""
     path = shard.path(0)
     if not is_object(path):
-        return open_file(path)
+        return shard.open()
     from bushel.storage.objects.remotefile import RemoteFile
 
-    return ChunkReader(*RemoteFile.open_at_end(path, TAIL))
+    return fetched(ChunkReader(*RemoteFile.open_at_end(path, TAIL)))
 
 
 def _without_keys(groups: Groups, path: str) -> Groups:

@@ -295,12 +295,6 @@ def read_footer(file: File) -> Footer:
         raise FormatError(
             "the footer is encrypted, which Bushel does not read", file.path, size - 4, _DECRYPT
         )
-    if tail.startswith(b"version https://git-lfs"):
-        raise FormatError(
-            "it is a pointer of Git LFS, not the file",
-            file.path,
-            hint="`git lfs pull` fetches the file",
-        )
     if tail[-4:] != b"PAR1":
         ending = f"it ends in {bytes(tail[-4:])!r}, not in b'PAR1'"
         raise FormatError(f"not a Parquet file: {ending}", file.path, size - 4, _HINT)

@@ -43,7 +43,6 @@ from bushel.storage import (
     File,
     copy_to_append,
     names_in,
-    open_file,
     read_many,
     write_whole,
 )
@@ -86,7 +85,7 @@ class _RecordIO(Container):
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one file: the records that its `.idx` lists, in that order; without one, all records."""
-        files = list(map(open_file, shard.paths))
+        files = list(map(shard.open, range(len(shard.files))))
         data, keys = files[0], None
         if len(files) == 1:
             records, end, fault = scan_records(data)
@@ -112,7 +111,7 @@ class _RecordIO(Container):
             An error for the first record that the `.idx` leaves out, for each key that appears twice,
             for an incomplete record at the end, and for padding that the last record lacks.
         """
-        files = list(map(open_file, shard.paths))
+        files = list(map(shard.open, range(len(shard.files))))
         records, end, fault = scan_records(files[0])
         if fault is None and files[0].size % 4:  # MXNet refuses the last record
             fault = damaged(files[0], "the padding of the last record is missing", end)
@@ -293,7 +292,7 @@ _LINE = re.compile(rb"([^\t]+)\t([0-9]{1,18})")
 
 def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     """Return the records whose header and length can be trusted, with their keys from the `.idx`."""
-    files = list(map(open_file, shard.paths))
+    files = list(map(shard.open, range(len(shard.files))))
     lines = _lines(files[1], fault) if len(files) > 1 else []
     listed = np.unique(np.array([offset for _, offset in lines], np.int64))
     records = _records(files[0], listed, fault)

@@ -70,7 +70,7 @@ class _Tar(Container):
         from .scan import read_table
 
         path = shard.path(0)
-        file = open_file(path)
+        file = shard.open()
         archive, blocks = archive_in(file, path.name)
         table, labels = read_table(path, archive, options.spec)
         options.report(file.size)
