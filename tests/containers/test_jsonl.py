@@ -297,3 +297,13 @@ def test_damage_gives_an_error_that_names_the_file_or_other_values(tmp_path: Pat
         path = FOREIGN / name
         data = path.read_bytes()
         check_damaged(data, tmp_path / path.name, len(data) // 2, name)
+
+
+def test_texts_and_numbers_are_not_the_bytes_of_another_codec(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"x": 1, "t": "a", "u": 9223372036854775808}\n')
+    for name, kind in (("x", "msgpack"), ("t", "msgpack"), ("t", "tree")):
+        with pytest.raises(SpecError, match="without a change"):
+            bushel.open(tmp_path / "a.jsonl", spec={name: kind})
+    for kind in ("datetime64(s)", "timedelta64(ms)"):
+        with pytest.raises(SpecError, match="9223372036854775808"):
+            bushel.open(tmp_path / "a.jsonl", spec={"u": kind})

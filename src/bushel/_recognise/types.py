@@ -17,7 +17,6 @@ from bushel.codecs import get_codec, is_registered
 from bushel.codecs.arrays import cast_and_kept
 from bushel.codecs.base import REAL, Buffer
 from bushel.codecs.conversions import WHOLE
-from bushel.codecs.registry import holds_media
 from bushel.codecs.scalars import time_dtype
 from bushel.errors import CodecError, SpecError
 from bushel.spec import Field
@@ -223,7 +222,7 @@ def _of_text(stored: Stored, declared: Field, reading: str) -> str:
         return "as(bool,csv-text)"
     if target_base == "array":
         return f"json-{target}"
-    if holds_media(target) or target_base in _ARRAYS:
+    if target_base not in (*TEXT_CODECS, "bytes"):
         raise _refused(stored, declared)
     return reading
 
@@ -294,6 +293,8 @@ def _kept(numbers: np.ndarray, target: str, source: str) -> Bools:
     kind = numbers.dtype.kind
     if dtype is not None and kind not in f"iu{dtype.kind}":
         return np.zeros(len(numbers), np.bool_)
+    if dtype is not None and kind == "u":  # times are counts with a sign
+        dtype = np.dtype(np.int64)
     # large numbers without a sign stay as they are
     if base in _DTYPES and (kind != "u" or base not in WHOLE):
         dtype = np.dtype(_DTYPES[base])

@@ -34,6 +34,7 @@ from .base import (
     fixed_rows,
     plain,
     refused,
+    refusing,
 )
 
 Encoded: TypeAlias = tuple[U8, I64]
@@ -304,7 +305,8 @@ def exact_time(codec: str, value: Any) -> Any:
         value = value.to_numpy()  # of pandas, with its nanoseconds
     # NumPy's durations are whole numbers, too
     if isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64):
-        return np.int64(value).view(dtype)
+        with refusing(codec, expected, value, OverflowError):
+            return np.int64(int(value)).view(dtype)
     if dtype.kind == "M":
         is_usual = isinstance(value, np.datetime64 | date) or (
             isinstance(value, str)
