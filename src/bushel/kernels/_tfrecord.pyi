@@ -75,7 +75,7 @@ class TfrecordScanner:
         """The reason why it is not an Example."""
     @property
     def others(self) -> bool:
-        """Whether records before the first one that is not an Example have features."""
+        """Whether records before the first one that is not an Example have features; of the first, the next one."""
     @property
     def rows(self) -> int:
         """Number of records, features of each and values of bytes that `take` would return."""

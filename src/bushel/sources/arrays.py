@@ -149,9 +149,7 @@ def _column(name: str, given: Any) -> tuple[str, _Column]:
     Raises:
         SpecError: It is one value, or has values that no codec can store.
     """
-    plain = given
-    if not isinstance(given, np.ndarray) and not is_stored(given):
-        plain = without_arrow(given)
+    plain = without_arrow(given)
     if is_stored(plain):
         return "bytes", StoredColumn.checked(name, *plain)
     if isinstance(plain, tuple) or (
@@ -163,7 +161,7 @@ def _column(name: str, given: Any) -> tuple[str, _Column]:
     if _holds(plain, str):
         return "utf8", plain
     # in an array of numbers they would become 0 and 1
-    if isinstance(plain, list) and bool in map(type, plain) and _holds(plain, (int, float)):
+    if _holds(plain, (int, float)) and bool in map(type, plain):
         return "json", plain
     try:
         array = exact_array(plain)

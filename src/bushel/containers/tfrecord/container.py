@@ -52,7 +52,6 @@ from .features import (
 _NUMBERED = re.compile(r"[^.].*-[0-9]{5}-of-[0-9]{5}", re.DOTALL)
 _HEAD = struct.Struct("<QI")
 _DATA = "data"
-_LOOKED_AT = 1 << 20  # bytes
 
 
 class _Tfrecord(Container):
@@ -105,11 +104,7 @@ class _Tfrecord(Container):
                 if feature.most <= 1 or name != KEY:
                     declared = declared_type(name, feature.kind, spec)
                 feature_table.add(name, feature, declared)
-        elif (
-            len(spec) != 1
-            and scanner.other >= 0
-            and (scanner.others or _has_examples(file, int(records.offset[0] + records.length[0])))
-        ):
+        elif len(spec) != 1 and scanner.other >= 0 and scanner.others:
             raise FormatError(
                 f"record {scanner.other} is not a tf.train.Example: {scanner.reason}. Others are",
                 file.path,
@@ -190,13 +185,6 @@ def _is_head(head: bytes) -> bool:
     sum32 = crc32c(head[:8])
     masked = ((sum32 >> 15 | sum32 << 17) + 0xA282EAD8) & 0xFFFFFFFF
     return len(head) >= _HEAD.size and masked == _HEAD.unpack_from(head)[1]
-
-
-def _has_examples(file: File, end: int) -> bool:
-    """Return whether Examples follow the record whose data end there."""
-    scanner, start = TfrecordScanner(), end + 4
-    scanner.feed(file.read(start, min(_LOOKED_AT, file.size - start)))
-    return bool(scanner.features)
 
 
 def _wrong_checksum(

@@ -103,7 +103,14 @@ std::size_t TfrecordScan::feed(const std::uint8_t *data, std::size_t size) {
         length.push_back(static_cast<std::int64_t>(stated));
         ++rows;
         if (checksums_ && little_32(record + stated) != masked(crc32c(record, bytes))) wrong.push_back(last_record());
-        if (parsing_) read_example(record, bytes);
+        if (parsing_) {
+            read_example(record, bytes);
+        } else if (other == 0 && last_record() == 1) {  // the first record may be a stray
+            TfrecordScan second(true, false);
+            second.offset.push_back(offset.back());
+            second.read_example(record, bytes);
+            others = second.other < 0 && !second.features.empty();
+        }
         at += head_size + bytes + tail_size;
         end += static_cast<std::int64_t>(head_size + bytes + tail_size);
     }
