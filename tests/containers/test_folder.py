@@ -219,7 +219,7 @@ class TestMetadata:
         ):
             bushel.open(tmp_path)
 
-    @pytest.mark.parametrize("cell", ["007", "+1", "1_000", "nan", "inf", "0x10", ".5"])
+    @pytest.mark.parametrize("cell", ["007", "+1", "1_000", "nan", "inf", "0x10", ".5", "1e400"])
     def test_texts_that_json_would_not_call_numbers_stay_texts(self, tmp_path: Path, cell: str) -> None:
         self.photos(tmp_path, "1.jpg", "2.jpg")
         (tmp_path / "metadata.csv").write_text(f"file_name,n\n1.jpg,{cell}\n2.jpg,1\n")

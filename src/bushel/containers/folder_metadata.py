@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 import posixpath
 import re
@@ -189,7 +190,9 @@ def number_type(texts: Sequence[str]) -> type[int] | type[float] | type[str]:
     whole = [int(text) for text in numbers if text.lstrip("-").isdecimal()]
     if len(whole) == len(numbers):
         return int
-    return float if _are_floats(whole) else str
+    # 1e400 would be infinity
+    are_finite = math.inf not in map(abs, map(float, numbers))
+    return float if are_finite and _are_floats(whole) else str
 
 
 def _are_floats(whole: Iterable[int]) -> bool:
