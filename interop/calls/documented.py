@@ -200,6 +200,12 @@ _MXNET = (
         dropin=GIVES,
     ),
     Documented("a list that does not exist", call="im2rec", original="Did not find", dropin=r"\[2"),
+    Documented(
+        "does not find `photos.lst` beside a folder `photos`",
+        call="im2rec', 'photos'",
+        original="Did not find",
+        dropin="photos.rec",
+    ),
     Documented("`im2rec --list` of a folder without images", call="--list", original="0 bytes", dropin=r"\[2"),
     Documented(
         "`seek` and `read_idx` after the last record give None",

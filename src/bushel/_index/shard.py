@@ -25,7 +25,6 @@ from bushel._runtime.arrays import (
     ranges,
 )
 from bushel._runtime.public import public
-from bushel.errors import FormatError
 from bushel.storage.files import as_path, below, leads_out
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ class Shard(Struct, frozen=True):
 
     def open(self, number: int = 0) -> File:
         """Open one of its files for reading."""
-        from bushel.storage import open_file
+        from bushel.storage.files import fetched, open_file
 
         return fetched(open_file(self.path(number)))
 
@@ -181,22 +180,6 @@ class Shard(Struct, frozen=True):
         own_folder = self.sidecars != ".bushel" or not self.name
         stem = "index" if own_folder else self.name.replace("/", "%2F")
         return f"{self.sidecars}/{stem}.safetensors"
-
-
-_LARGEST_POINTER = 1024  # bytes
-
-
-def fetched(file: File) -> File:
-    """Return a file. Raise FormatError if it is only a pointer of Git LFS."""
-    if file.size < _LARGEST_POINTER and bytes(file.read(0, file.size)).startswith(
-        b"version https://git-lfs"
-    ):
-        raise FormatError(
-            "it is a pointer of Git LFS, not the file",
-            file.path,
-            hint="`git lfs pull` fetches the file",
-        )
-    return file
 
 
 _NUMBERED = r"(?P<stem>.*?)(?P<number>\d+)"

@@ -427,3 +427,19 @@ class FilePool:
     def close(self) -> None:
         """Drop all files."""
         self.files.clear()
+
+
+_LARGEST_POINTER = 1024  # bytes
+
+
+def fetched(file: File) -> File:
+    """Return a file. Raise FormatError if it is only a pointer of Git LFS."""
+    if file.size < _LARGEST_POINTER and bytes(file.read(0, file.size)).startswith(
+        b"version https://git-lfs"
+    ):
+        raise FormatError(
+            "it is a pointer of Git LFS, not the file",
+            file.path,
+            hint="`git lfs pull` fetches the file",
+        )
+    return file

@@ -25,7 +25,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._index.object_columns import of_objects
-from bushel._index.shard import Shard, fetched, stamps
+from bushel._index.shard import Shard, stamps
 from bushel._index.table import ShardIndex
 from bushel._recognise.names import several
 from bushel._runtime.messages import log_warning
@@ -39,6 +39,7 @@ from bushel.errors import FormatError
 from bushel.filters import FilterError
 from bushel.spec import KEY, Field, Spec
 from bushel.storage import AnyPath, File, is_object, names_in
+from bushel.storage.files import fetched
 
 from .footer import TAIL, Footer, Node, RowGroup, read_footer
 from .page_index import index_faults, joined_spans, sections_of
