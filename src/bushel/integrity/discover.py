@@ -17,7 +17,7 @@ from bushel._dataset.open.completeness import (
     find_incomplete,
     gone_and_unlisted,
     is_half_replaced,
-    lists_bags,
+    lists_others,
     manifest_and_names,
     shard_of_entry,
     unfinished_shards,
@@ -241,9 +241,9 @@ def _check_manifest(
     except FormatError as error:
         found.add_error(error, "index")
         manifest = None
-    # another container may have files of the same names, and the first of several bags has the list of all
-    is_of_all = lists_bags(manifest, shards)
-    if manifest is not None and manifest.container == container and not is_of_all:
+    # another container may have files of the same names, and the first of several bags another list
+    is_of_others = lists_others(manifest, shards)
+    if manifest is not None and manifest.container == container and not is_of_others:
         gone, unlisted = gone_and_unlisted(manifest, names)
         for name in gone:
             found.add_file(

@@ -159,3 +159,12 @@ def test_the_usual_folder_gives_what_its_container_finds(
     if written is not None:
         assert written == discover([folder])
     assert as_written(folder, "npy") is None
+
+
+def test_bags_that_were_written_side_by_side_are_one_dataset(tmp_path: Path) -> None:
+    for number in range(2):
+        with bushel.Writer(tmp_path / "m" / f"00000{number}", {"x": "int"}, container="bag") as writer:
+            writer.append({"x": number}, key=f"k{number}")
+    with bushel.open(tmp_path / "m") as ds:
+        assert [(sample["__key__"], sample["x"]) for sample in ds] == [("k0", 0), ("k1", 1)]
+    assert bushel.verify(tmp_path / "m").ok

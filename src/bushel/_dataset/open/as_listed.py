@@ -25,7 +25,7 @@ from .completeness import (
     find_incomplete,
     gone_and_unlisted,
     listed_names,
-    lists_bags,
+    lists_others,
     manifest_and_names,
     manifest_of,
     manifest_path,
@@ -91,7 +91,7 @@ def _as_found(
     if in_folder or in_parts:
         place = manifest_and_names(path, found.shards)[0]
         manifest = None if place is None else load(place)
-        if lists_bags(manifest, found.shards):
+        if lists_others(manifest, found.shards):
             manifest = None
         # what a store or server does not list one by one is what the manifest lists
         if allow_incomplete and is_object(path) and (in_parts or not path.listable):
@@ -160,7 +160,7 @@ def check_as_listed(path: AnyPath, shards: Sequence[Shard], *, unlisted_too: boo
     """
     place = manifest_path(shards)
     manifest = None if place is None else find_manifest(place)
-    if manifest is None or not manifest.complete:
+    if manifest is None or not manifest.complete or lists_others(manifest, shards):
         return
     gone, unlisted = gone_and_unlisted(manifest, listed_names(shards))
     if gone:

@@ -228,6 +228,13 @@ def lists_bags(manifest: Manifest | None, shards: Sequence[Shard]) -> bool:
     return any(entry.name == shards[0].real_root.name for entry in manifest.shards)
 
 
+def lists_others(manifest: Manifest | None, shards: Sequence[Shard]) -> bool:
+    """Return whether a manifest is not of these shards: see `lists_bags`; or it is of the first of these bags alone."""
+    if manifest is None or lists_bags(manifest, shards):
+        return manifest is not None
+    return shards[0].name.isdecimal() and [entry.name for entry in manifest.shards] == [""]
+
+
 def manifest_of(
     container: str, shards: Sequence[Shard], load: LoadManifest = find_manifest
 ) -> Manifest | None:
