@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -174,7 +175,8 @@ def _run(folder: Path, program: str, arguments: tuple[str, ...], environment: di
         try:
             out, error = process.communicate(timeout=patience)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
+            # multiprocessing's tracker of semaphores outlives this signal, and removes them from /dev/shm
+            os.killpg(process.pid, signal.SIGTERM)
             return f"hung for {patience:g} s, then was ended"
     lines = (out if process.returncode == 0 else error).strip().splitlines()
     return lines[-1].strip() if lines else f"ended with {process.returncode}"
