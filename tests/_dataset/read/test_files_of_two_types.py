@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import bushel
@@ -24,7 +22,9 @@ def _cells(path: Path, values: Sequence[Any]) -> None:
 
 
 def _rows(path: Path, values: Sequence[Any]) -> None:
-    pq.write_table(pa.table({"x": values}), path.with_suffix(".parquet"))
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"x": values}), path.with_suffix(".parquet"))
 
 
 Write = Callable[[Path, Sequence[Any]], None]
