@@ -284,3 +284,9 @@ def test_examples_beside_other_records_are_refused(files: list[list[bytes]], tmp
     with pytest.raises(FormatError, match=r"(is|are) not .*tf.train.Example.*spec=\{'data': 'bytes'\}"):
         bushel.open(tmp_path)
     assert len(bushel.open(tmp_path, spec={"data": "bytes"})) == 4
+
+
+def test_a_feature_may_be_called_data(tmp_path: Path) -> None:
+    (tmp_path / "0.tfrecord").write_bytes(framed([example({"data": bytes_list(b"a")})]))
+    (tmp_path / "1.tfrecord").write_bytes(framed([example({"data": bytes_list(b"b"), "x": int_list(1)})]))
+    assert [sample["data"] for sample in bushel.open(tmp_path)] == [b"a", b"b"]

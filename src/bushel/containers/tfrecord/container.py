@@ -128,10 +128,15 @@ class _Tfrecord(Container):
 
     def check_names(self, names: Iterable[tuple[str, Sequence[str]]]) -> None:
         """Raise FormatError if some files have Examples, and some have other records."""
-        files = {[*features] == [_DATA]: path for path, features in names}
-        if len(files) > 1:
-            message = f"its records are not tf.train.Examples, as in {files[False]}"
-            raise FormatError(message, files[True], hint=AS_THEY_ARE)
+        records = examples = ""
+        for path, features in names:
+            if [*features] == [_DATA]:
+                records = path
+            elif _DATA not in features:  # a feature may have this name, too
+                examples = path
+        if records and examples:
+            message = f"its records are not tf.train.Examples, as in {examples}"
+            raise FormatError(message, records, hint=AS_THEY_ARE)
 
     def check_stored(self, shard: Shard, report: Report) -> Iterator[FormatError]:
         """Compare length and data of each record with their CRC-32C."""

@@ -45,7 +45,7 @@ public:
     std::string problem;  // empty: none. It ends the scan, at `end`.
     std::int64_t other = -1;  // number of the first record that is not an Example
     std::string reason;       // why it is not one
-    bool others = false;      // whether records before the other one have features, or the record after the first one
+    bool others = false;      // whether records before it have features; if it is the first record, the second one
 
 private:
     void read_example(const std::uint8_t *data, std::size_t size);
