@@ -23,7 +23,7 @@ LONG_FUNCTIONS = {"_dataset/open/open.py:open"}
 
 MOST_PARAMETERS = 8
 
-MOST_OF = {"tokens": 599_905, "conditional expressions": 1_262, "fillers": 80}
+MOST_OF = {"tokens": 599_898, "conditional expressions": 1_262, "fillers": 80}
 """What the source may have of these, without drop-ins, comments and docstrings. Lower them after a landing."""
 
 MOST_TOKENS_OF_A_LINE = 9.2

@@ -123,9 +123,7 @@ def map_each(
     check_count("threads", threads, least=1)
     results_in_turn: Iterable[U] = map(work, items)
     if len(items) > 1:
-        results_in_turn = parallel_map(
-            work, items, threads=threads, limit=len(items), name="bushel-index", stop=stop
-        )
+        results_in_turn = parallel_map(work, items, threads=threads, limit=len(items), stop=stop)
     results: list[U] = []
     for result in results_in_turn:
         results.append(result)

@@ -14,20 +14,6 @@ To run every check as a test of its own:
         READABLE_CHECKS[name](Readable("shelf", golden, tmp_path))
 """
 
-from .codecs import check_codec
-from .expect import ConformanceError, InapplicableError
-from .readable import READABLE_CHECKS, Golden, Readable, check_readable
-from .sources import check_source
-from .storage import check_storage
+from bushel._runtime.public import names_of_stub
 
-__all__ = [
-    "READABLE_CHECKS",
-    "ConformanceError",
-    "Golden",
-    "InapplicableError",
-    "Readable",
-    "check_codec",
-    "check_readable",
-    "check_source",
-    "check_storage",
-]
+__getattr__, __dir__, __all__ = names_of_stub(__name__, __file__)

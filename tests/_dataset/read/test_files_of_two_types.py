@@ -62,7 +62,7 @@ def test_one_type_holds_the_values(
         values = expected if order == 1 else expected[len(files[0]) :] + expected[: len(files[0])]
         assert dataset.spec == {next(iter(dataset.spec)): kind}
         [name] = dataset.spec
-        assert repr([_plain(sample[name]) for sample in dataset]) == repr(values)  # 1 is no True
+        assert repr([_plain(sample[name]) for sample in dataset]) == repr(values)  # as 1 == True
         # what one sees is what is packed
         bushel.convert(folder, tmp_path / f"{order}.tar", sync=False)
         copy = bushel.open(tmp_path / f"{order}.tar")

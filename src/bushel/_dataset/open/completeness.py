@@ -229,10 +229,12 @@ def lists_bags(manifest: Manifest | None, shards: Sequence[Shard]) -> bool:
 
 
 def lists_others(manifest: Manifest | None, shards: Sequence[Shard]) -> bool:
-    """Return whether a manifest is not of these shards: see `lists_bags`; or it is of the first of these bags alone."""
-    if manifest is None or lists_bags(manifest, shards):
-        return manifest is not None
-    return shards[0].name.isdecimal() and [entry.name for entry in manifest.shards] == [""]
+    """Return whether a manifest lists other bags than these, or only the first one of several."""
+    if manifest is None:
+        return False
+    # a bag that was written by itself has the name "" in its own manifest
+    is_alone = [entry.name for entry in manifest.shards] == [""]
+    return lists_bags(manifest, shards) or (is_alone and shards[0].name.isdecimal())
 
 
 def manifest_of(
